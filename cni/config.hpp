@@ -1,0 +1,99 @@
+#pragma once
+
+#include <chrono>
+#include <cstdint>
+#include <optional>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "cni/environment.hpp"
+#include "cni/log.hpp"
+#include "cni/result.hpp"
+#include "cni/version.hpp"
+#include "netlink/address_types.hpp"
+
+namespace cni {
+
+/// How a configuration names the device. Several may be set; select.hpp says what happens then.
+struct Selectors {
+  std::optional<std::string> runtime_device_id;  ///< runtimeConfig.deviceID: wins over everything
+  std::optional<std::string> device_id;          ///< deviceID or pciBusID, which Multus injects
+  std::optional<std::string> device;             ///< name or altname
+  std::optional<netlink::HardwareAddress> hwaddr;
+  std::optional<std::string> kernel_path;
+};
+
+enum class DefaultRoute { drop, keep };
+
+struct Waits {
+  std::chrono::milliseconds carrier{0};
+  std::chrono::milliseconds device{2000};
+  std::chrono::milliseconds owner{5000};
+};
+
+/// What every verb needs to know of the configuration. DEL gets by with this.
+struct NetworkConfig {
+  std::string cni_version;                 ///< as given, empty when absent
+  std::string name;                        ///< of the network
+  std::string ipam_type;                   ///< empty = no IPAM
+  Selectors selectors;                     ///< what could be read of them
+  std::optional<std::string> prev_result;  ///< JSON text
+  std::string raw;                         ///< stdin, unchanged, for IPAM
+  std::optional<std::string> log_file;
+  LogLevel log_level = LogLevel::info;
+};
+
+struct SysctlSetting {
+  std::string key;   ///< as configured, `net.ipv4.conf.IFNAME.arp_ignore`
+  std::string path;  ///< below /proc/sys, `net/ipv4/conf/IFNAME/arp_ignore`; IFNAME stands for the interface and is kept here
+  std::string value;
+
+  bool operator==(const SysctlSetting&) const = default;
+};
+
+/// The whole configuration, validated, for ADD (and CHECK).
+struct AttachConfig {
+  Selectors selectors;
+  std::optional<std::uint32_t> mtu;
+  std::optional<netlink::HardwareAddress> mac;
+  std::string mac_source;  ///< `mac`, `CNI_ARGS MAC`, `runtimeConfig.mac`, `args.cni.mac`: for messages
+  std::optional<bool> promisc;
+  std::optional<bool> allmulti;
+  std::optional<std::uint32_t> tx_queue_length;
+  std::vector<SysctlSetting> sysctls;
+  std::vector<netlink::IpPrefix> ips;  ///< with no IPAM: applied as they are
+  Dns dns;
+  DefaultRoute default_route = DefaultRoute::drop;
+  bool allow_in_use = false;
+  Waits waits;
+  std::vector<std::string> notes;  ///< for the log: keys that were accepted without meaning, a selector that lost
+};
+
+/// Reads stdin as far as every verb needs it. `text` is at most kMaximumInput bytes. Throws Error in the order of the specification's
+/// library: 6 not JSON or not an object, 7 `name` missing or malformed. Keys are matched case-insensitively, exact match first.
+[[nodiscard]] NetworkConfig read_network_config(std::string text);
+
+/// Reads and validates all of it. Throws Error naming key, value and what to do: 2 for an unknown or unsupported key, 7 for a wrong value.
+[[nodiscard]] AttachConfig read_attach_config(const NetworkConfig& network, const std::string& cni_args);
+
+/// Throws Error 2 naming the first key that no line of tuning's allowlist file matches (each line a regular expression, searched for in the
+/// key as configured). An absent file allows everything.
+void check_sysctl_allowlist(const std::vector<SysctlSetting>& sysctls, const std::string& allowlist_path);
+
+inline constexpr std::size_t kMaximumInput = std::size_t{1} << 20U;
+
+/// The node's own file, /etc/cni/fabric-nic.json, which NADs cannot override.
+struct NodeConfig {
+  std::string data_dir = "/var/lib/cni/fabric-nic";
+  std::string log_dir = "/var/log";
+  std::optional<std::vector<std::string>> allowed_selectors;  ///< of `deviceID`, `device`, `hwaddr`, `kernelpath`; nothing = all
+  std::optional<std::vector<std::string>> allowed_devices;    ///< names or bus addresses, `*` and `?` as in a shell; nothing = all
+  bool allow_in_use = true;                                   ///< whether NADs may say allowInUse
+};
+
+/// Reads the file, or gives the defaults when it is absent. Throws Error 5 when it is not a regular file that root owns and only root may
+/// write, 7 when its content is wrong.
+[[nodiscard]] NodeConfig read_node_config(const std::string& path);
+
+}  // namespace cni
