@@ -71,6 +71,9 @@ IpAddress::IpAddress(Family family, std::span<const std::byte> bytes) : family_(
 }
 
 std::optional<IpAddress> IpAddress::parse(std::string_view text) {
+  if (text.contains('\0')) {  // inet_pton would look no further
+    return std::nullopt;
+  }
   const std::string terminated{text};
   IpAddress address;
   if (::inet_pton(AF_INET, terminated.c_str(), address.bytes_.data()) == 1) {
@@ -123,6 +126,17 @@ std::optional<IpPrefix> IpPrefix::parse(std::string_view text) {
 
 std::string IpPrefix::text() const {
   return address.text() + '/' + std::to_string(length);
+}
+
+IpAddress IpPrefix::broadcast() const {
+  const auto masked = network().address;
+  std::array<std::byte, 16> bytes{};
+  const auto whole = masked.bytes();
+  for (std::size_t at = 0; at < whole.size(); ++at) {
+    const auto bits = std::clamp(static_cast<int>(length) - static_cast<int>(at * 8), 0, 8);
+    bytes.at(at) = whole[at] | std::byte(0xffU >> static_cast<unsigned>(bits));
+  }
+  return IpAddress{address.family(), std::span{bytes}.first(whole.size())};
 }
 
 IpPrefix IpPrefix::network() const {

@@ -69,8 +69,10 @@ struct IpPrefix {
   [[nodiscard]] std::string text() const;
   /// The same prefix with its host bits cleared.
   [[nodiscard]] IpPrefix network() const;
-  /// 0.0.0.0/0 or ::/0.
-  [[nodiscard]] bool is_default() const { return length == 0 && address.is_unspecified(); }
+  /// The same prefix with its host bits set: IPv4's broadcast address.
+  [[nodiscard]] IpAddress broadcast() const;
+  /// Any prefix of length 0: the kernel takes 2001:db8::1/0 for ::/0.
+  [[nodiscard]] bool is_default() const { return length == 0; }
 
   auto operator<=>(const IpPrefix&) const = default;
 };

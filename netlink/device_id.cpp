@@ -1,0 +1,151 @@
+#include "netlink/device_id.hpp"
+
+#include <sys/stat.h>
+
+#include <algorithm>
+#include <array>
+#include <random>
+#include <string_view>
+
+#include "netlink/error.hpp"
+#include "netlink/files.hpp"
+
+namespace netlink {
+
+namespace {
+
+bool is_device(const Link& link, const DeviceId& device) {
+  if (!device.parent) {
+    return !link.parent && link.kind == device.kind;
+  }
+  return link.parent == device.parent && (device.permanent_address.is_empty() || link.permanent_address == device.permanent_address);
+}
+
+}  // namespace
+
+std::string DeviceId::key() const {
+  if (!parent) {
+    return "netdev-" + std::to_string(host_index);
+  }
+  auto key = parent->bus + '-' + parent->address;
+  if (!permanent_address.is_empty()) {
+    key += '-' + permanent_address.text();
+  }
+  std::ranges::replace(key, '/', '_');
+  return key;
+}
+
+std::string DeviceId::text() const {
+  if (!parent) {
+    return "the " + kind + " with index " + std::to_string(host_index);
+  }
+  return permanent_address.is_empty() ? parent->text() : parent->text() + " (" + permanent_address.text() + ')';
+}
+
+DeviceId identify(const Link& link, std::span<const Link> all) {
+  DeviceId device;
+  device.host_index = link.index;
+  device.pod_index = link.index;
+  device.kind = link.kind;
+  device.parent = link.parent;
+  const bool has_siblings = link.parent && std::ranges::count(all, link.parent, &Link::parent) > 1;
+  if (has_siblings) {
+    device.permanent_address = link.permanent_address.is_empty() ? link.address : link.permanent_address;
+  }
+  return device;
+}
+
+std::optional<Link> find_device(Socket& socket, const DeviceId& device, Side side) {
+  if (auto link = find_link(socket, device.pod_index); link && is_device(*link, device)) {
+    return link;
+  }
+  // A software device that came home while its index was taken kept the one it had in the pod: hence the pod's first.
+  if (side == Side::host && device.host_index != device.pod_index) {
+    if (auto link = find_link(socket, device.host_index); link && is_device(*link, device)) {
+      return link;
+    }
+  }
+  if (!device.parent) {
+    return std::nullopt;
+  }
+  auto all = links(socket);
+  const auto found = std::ranges::find_if(all, [&](const Link& link) { return is_device(link, device); });
+  return found == all.end() ? std::nullopt : std::optional{std::move(*found)};
+}
+
+int choose_free_index(Socket& host, Socket& pod) {
+  // Kernels count up from 1, so a number far above what they have reached stays free.
+  static constexpr int kFirst = 1 << 24;
+  static constexpr int kLast = 1 << 30;
+  std::random_device random;
+  std::uniform_int_distribution<int> numbers{kFirst, kLast};
+  while (true) {
+    const int index = numbers(random);
+    if (!find_link(host, index) && !find_link(pod, index)) {
+      return index;
+    }
+  }
+}
+
+std::string boot_id(const Roots& roots) {
+  auto id = read_line(roots.proc + "/sys/kernel/random/boot_id");
+  if (!id) {
+    throw_errno("read the boot id");
+  }
+  return *id;
+}
+
+Incarnation incarnation(const DeviceId& device, const Roots& roots) {
+  Incarnation result{.boot_id = boot_id(roots), .device_inode = 0, .driver_inode = 0};
+  if (device.parent) {
+    const auto directory = bus_directory(*device.parent, roots);
+    result.device_inode = inode(directory).value_or(0);
+    struct stat status{};
+    if (::lstat((directory + "/driver").c_str(), &status) == 0) {
+      result.driver_inode = status.st_ino;
+    }
+  }
+  return result;
+}
+
+std::string bus_directory(const BusAddress& device, const Roots& roots) {
+  return roots.sys + "/bus/" + device.bus + "/devices/" + device.address;
+}
+
+bool exists(const BusAddress& device, const Roots& roots) {
+  return inode(bus_directory(device, roots)).has_value();
+}
+
+std::optional<std::string> driver(const BusAddress& device, const Roots& roots) {
+  return link_target_name(bus_directory(device, roots) + "/driver");
+}
+
+bool is_userspace_driver(const std::string& driver) {
+  static constexpr std::array<std::string_view, 3> kUserspace{"vfio-pci", "uio_pci_generic", "igb_uio"};
+  // Vendors' variants (mlx5_vfio_pci, nvgrace_gpu_vfio_pci) say so in their names.
+  return std::ranges::find(kUserspace, driver) != kUserspace.end() || driver.ends_with("_vfio_pci") || driver.ends_with("-vfio-pci");
+}
+
+std::vector<BusAddress> virtual_functions(const BusAddress& device, const Roots& roots) {
+  std::vector<BusAddress> functions;
+  const auto directory = bus_directory(device, roots);
+  for (int number = 0;; ++number) {
+    const auto target = link_target_name(directory + "/virtfn" + std::to_string(number));
+    if (!target) {
+      return functions;
+    }
+    functions.push_back({device.bus, *target});
+  }
+}
+
+std::vector<BusAddress> virtio_children(const BusAddress& device, const Roots& roots) {
+  std::vector<BusAddress> children;
+  for (const auto& entry : directory_entries(bus_directory(device, roots))) {
+    if (entry.starts_with("virtio")) {
+      children.push_back({"virtio", entry});
+    }
+  }
+  return children;
+}
+
+}  // namespace netlink

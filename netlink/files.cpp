@@ -1,0 +1,82 @@
+#include "netlink/files.hpp"
+
+#include <fcntl.h>
+#include <sys/stat.h>
+
+#include <algorithm>
+#include <array>
+#include <cerrno>
+#include <filesystem>
+#include <system_error>
+
+#include "netlink/error.hpp"
+#include "netlink/unique_fd.hpp"
+
+namespace netlink {
+
+std::optional<std::string> read_file(const std::string& path, std::size_t limit) {
+  const UniqueFd fd{::open(path.c_str(), O_RDONLY | O_CLOEXEC | O_NONBLOCK)};
+  if (!fd.is_open()) {
+    return std::nullopt;
+  }
+  std::string content;
+  std::array<char, 4096> buffer{};
+  while (content.size() < limit) {
+    const auto count = ::read(fd.get(), buffer.data(), std::min(buffer.size(), limit - content.size()));
+    if (count < 0 && errno == EINTR) {
+      continue;
+    }
+    if (count < 0) {
+      return std::nullopt;
+    }
+    if (count == 0) {
+      break;
+    }
+    content.append(buffer.data(), static_cast<std::size_t>(count));
+  }
+  return content;
+}
+
+std::optional<std::string> read_line(const std::string& path) {
+  auto content = read_file(path);
+  if (content) {
+    content->resize(std::min(content->find('\n'), content->size()));
+  }
+  return content;
+}
+
+std::vector<std::string> directory_entries(const std::string& path) {
+  std::vector<std::string> names;
+  std::error_code error;
+  for (std::filesystem::directory_iterator entry{path, error}, end; !error && entry != end; entry.increment(error)) {
+    names.push_back(entry->path().filename().string());
+  }
+  std::ranges::sort(names);
+  return names;
+}
+
+std::optional<std::string> link_target_name(const std::string& path) {
+  std::error_code error;
+  const auto target = std::filesystem::read_symlink(path, error);
+  if (error) {
+    return std::nullopt;
+  }
+  return target.filename().string();
+}
+
+std::optional<std::uint64_t> inode(const std::string& path) {
+  struct stat status{};
+  if (::stat(path.c_str(), &status) != 0) {
+    return std::nullopt;
+  }
+  return status.st_ino;
+}
+
+void write_existing_file(const std::string& path, const std::string& content) {
+  const UniqueFd fd{::open(path.c_str(), O_WRONLY | O_CLOEXEC)};
+  if (!fd.is_open() || ::write(fd.get(), content.data(), content.size()) < 0) {
+    throw_errno("write '" + content + "' to " + path);
+  }
+}
+
+}  // namespace netlink

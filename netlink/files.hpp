@@ -1,0 +1,29 @@
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <optional>
+#include <string>
+#include <vector>
+
+namespace netlink {
+
+/// The content of a file, at most `limit` bytes of it; nothing when it cannot be opened or read.
+[[nodiscard]] std::optional<std::string> read_file(const std::string& path, std::size_t limit = std::size_t{16} << 20U);
+
+/// The first line of a file, without its end; nothing when it cannot be read.
+[[nodiscard]] std::optional<std::string> read_line(const std::string& path);
+
+/// The names in a directory, without `.` and `..`, sorted; empty when there is no such directory.
+[[nodiscard]] std::vector<std::string> directory_entries(const std::string& path);
+
+/// The last component of where a symbolic link leads (`driver`, `physfn`, `subsystem` in sysfs); nothing when it is none.
+[[nodiscard]] std::optional<std::string> link_target_name(const std::string& path);
+
+/// The inode of what a path leads to, links followed; nothing when it leads nowhere.
+[[nodiscard]] std::optional<std::uint64_t> inode(const std::string& path);
+
+/// Writes all of `content` with one write, as sysctl files want it. Throws Error.
+void write_existing_file(const std::string& path, const std::string& content);
+
+}  // namespace netlink
