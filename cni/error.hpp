@@ -38,7 +38,7 @@ class Error : public std::runtime_error {
   std::string details_;
 };
 
-/// The error object of the specification, as JSON text with a newline at its end.
+/// The error object of the specification, as JSON text with a newline at its end; an empty version and empty details are left out.
 [[nodiscard]] std::string print_error(const Error& error, const std::string& cni_version);
 
 }  // namespace cni

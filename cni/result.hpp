@@ -52,6 +52,11 @@ struct Dns {
   bool operator==(const Dns&) const = default;
 };
 
+class Value;
+
+/// Reads a `dns` object, of a result or a configuration. Throws Error 7.
+[[nodiscard]] Dns read_dns(const Value& dns);
+
 /// A CNI result, in the terms of the newest version.
 struct Result {
   std::vector<ResultInterface> interfaces;

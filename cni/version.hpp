@@ -23,7 +23,7 @@ inline constexpr std::array<std::string_view, 7> kVersions{"0.1.0", "0.2.0", "0.
 /// 1 when no version that we speak is as new.
 void require_version(std::string_view wanted, Version minimum, std::string_view verb);
 
-/// The answer to CNI_COMMAND=VERSION.
+/// The answer to CNI_COMMAND=VERSION, in the version that was asked for, or in the newest where we do not speak that one.
 [[nodiscard]] std::string print_versions(std::string_view asked);
 
 }  // namespace cni
