@@ -1,0 +1,36 @@
+set(CMAKE_CXX_STANDARD 23)
+set(CMAKE_CXX_STANDARD_REQUIRED ON)
+set(CMAKE_CXX_EXTENSIONS OFF)
+set(CMAKE_EXPORT_COMPILE_COMMANDS ON)
+if(NOT CMAKE_BUILD_TYPE)
+  set(CMAKE_BUILD_TYPE Release)
+endif()
+set(CMAKE_CXX_FLAGS_RELEASE "-O2 -DNDEBUG")  # GCC 12 warns falsely at -O3 (-Wrestrict)
+
+add_compile_options(-Wall -Wextra -Wpedantic -Wconversion -Wshadow -ffunction-sections -fdata-sections)
+if(FABRIC_NIC_WERROR)
+  add_compile_options(-Werror)
+endif()
+add_compile_definitions($<$<NOT:$<CONFIG:Release>>:_GLIBCXX_ASSERTIONS>)
+
+if(FABRIC_NIC_SANITIZE)
+  if(FABRIC_NIC_STATIC)
+    message(FATAL_ERROR "FABRIC_NIC_SANITIZE needs a dynamic executable: build it in a directory of its own, without FABRIC_NIC_STATIC")
+  endif()
+  add_compile_options(-fsanitize=address,undefined -fno-sanitize-recover=all -fno-omit-frame-pointer)
+  add_link_options(-fsanitize=address,undefined)
+endif()
+if(FABRIC_NIC_STATIC)  # not a position-independent executable: relocating itself would cost each call a millisecond
+  add_compile_options(-fno-pie)
+  add_link_options(-no-pie)
+endif()
+
+# libnl refers to the C library's name look-ups and never calls them for us; in a static program they could not work anyway, and the
+# linker would warn of each.
+function(fabric_nic_link_release target)
+  target_link_options(${target} PRIVATE LINKER:--gc-sections)
+  if(FABRIC_NIC_STATIC)
+    target_link_options(${target} PRIVATE -static -s
+      LINKER:--defsym=getaddrinfo=abort,--defsym=getprotobyname=abort,--defsym=getprotobynumber=abort)
+  endif()
+endfunction()

@@ -1,0 +1,20 @@
+find_package(Catch2 REQUIRED)  # 2 or 3
+include(Catch)
+
+file(GLOB support_sources CONFIGURE_DEPENDS tests/support/*.cpp)
+add_library(fabric_nic_test_support STATIC ${support_sources})
+target_link_libraries(fabric_nic_test_support PUBLIC fabric_nic_cni Catch2::Catch2WithMain)
+target_include_directories(fabric_nic_test_support PUBLIC ${PROJECT_SOURCE_DIR}/tests)
+target_compile_options(fabric_nic_test_support PUBLIC -O0)  # half the time to build, and these programs spend theirs waiting
+target_compile_definitions(fabric_nic_test_support PUBLIC
+  TEST_DATA_DIR="${PROJECT_SOURCE_DIR}/tests/data"
+  EXAMPLES_DIR="${PROJECT_SOURCE_DIR}/examples"
+  FABRIC_NIC_BINARY="${PROJECT_BINARY_DIR}/fabric-nic")  # the default: the environment variable FABRIC_NIC names another one
+
+foreach(name unit netns)
+  file(GLOB ${name}_sources CONFIGURE_DEPENDS tests/${name}/*.cpp)
+  add_executable(${name}_tests ${${name}_sources})
+  target_link_libraries(${name}_tests PRIVATE fabric_nic_test_support)
+  add_dependencies(${name}_tests fabric-nic)
+  catch_discover_tests(${name}_tests TEST_PREFIX "${name}/" PROPERTIES LABELS ${name} TIMEOUT 120)
+endforeach()
