@@ -1,0 +1,248 @@
+#include "cni/plan.hpp"
+
+#include <fmt/format.h>
+#include <linux/if.h>
+#include <linux/if_link.h>
+
+#include <algorithm>
+#include <cerrno>
+#include <iterator>
+#include <string_view>
+#include <utility>
+
+#include "netlink/error.hpp"
+
+namespace cni {
+
+namespace {
+
+template <typename... Functions>
+struct Overloaded : Functions... {
+  using Functions::operator()...;
+};
+
+constexpr std::string_view kStableSecret = "/stable_secret";
+
+std::vector<std::string> missing_from(const std::vector<std::string>& all, const std::vector<std::string>& from) {
+  std::vector<std::string> missing;
+  std::ranges::set_difference(all, from, std::back_inserter(missing));
+  return missing;
+}
+
+/// One planning: the two states and the steps so far.
+class Planner {
+ public:
+  Planner(const State& now, const State& wanted) : now_(now), wanted_(wanted), moves_(now.side != wanted.side) {}
+
+  std::vector<Step> plan() {
+    for (auto& altname : missing_from(now_.altnames, wanted_.altnames)) {
+      add(RemoveAltname{std::move(altname)});
+    }
+    plan_place();
+    plan_link();
+    for (auto& altname : missing_from(wanted_.altnames, now_.altnames)) {
+      add(AddAltname{std::move(altname)});
+    }
+    plan_sysctls();
+    plan_addresses();
+    if (up_ != wanted_.up) {
+      add(SetFlag{IFF_UP, wanted_.up});
+    }
+    plan_routes();
+    return std::move(steps_);
+  }
+
+ private:
+  template <typename S>
+  void add(S step) {
+    steps_.emplace_back(std::move(step));
+  }
+
+  [[nodiscard]] bool mac_differs() const { return !wanted_.mac.is_empty() && !wanted_.mac.is_zero() && wanted_.mac != now_.mac; }
+  [[nodiscard]] bool mtu_differs() const { return wanted_.mtu && now_.mtu && *wanted_.mtu != *now_.mtu; }
+
+  void plan_place() {
+    if (moves_) {
+      Move move{.to = wanted_.side, .name = wanted_.name, .index = std::nullopt, .mac = {}, .mtu = {}};
+      if (wanted_.index != 0) {
+        move.index = wanted_.index;
+      }
+      // On the way home MAC and MTU have requests of their own: a driver that refuses one must not cost the device its name.
+      if (wanted_.side == Side::pod) {
+        move.mac = mac_differs() ? std::optional{wanted_.mac} : std::nullopt;
+        move.mtu = mtu_differs() ? wanted_.mtu : std::nullopt;
+      }
+      add(std::move(move));
+      up_ = false;
+      return;
+    }
+    const bool renamed = now_.name != wanted_.name;
+    // Linux before 6.3 renames nothing that is up, and many drivers change no MAC then.
+    if (up_ && (renamed || mac_differs())) {
+      add(SetFlag{IFF_UP, false});
+      up_ = false;
+    }
+    if (renamed) {
+      add(Rename{wanted_.name});
+    }
+  }
+
+  void plan_link() {
+    const bool done_by_move = moves_ && wanted_.side == Side::pod;
+    if (mac_differs() && !done_by_move) {
+      add(SetMac{wanted_.mac});
+    }
+    if (mtu_differs() && !done_by_move) {
+      add(SetMtu{*wanted_.mtu});
+    }
+    if (now_.alias != wanted_.alias) {
+      add(SetAlias{wanted_.alias});
+    }
+    if (wanted_.tx_queue_length && now_.tx_queue_length && *wanted_.tx_queue_length != *now_.tx_queue_length) {
+      add(SetTxQueueLength{*wanted_.tx_queue_length});
+    }
+    if (now_.promisc != wanted_.promisc) {
+      add(SetFlag{IFF_PROMISC, wanted_.promisc});
+    }
+    if (now_.allmulti != wanted_.allmulti) {
+      add(SetFlag{IFF_ALLMULTI, wanted_.allmulti});
+    }
+    for (const auto& program : now_.xdp) {
+      if (std::ranges::find(wanted_.xdp, program) == wanted_.xdp.end()) {
+        add(DetachXdp{program});
+      }
+    }
+  }
+
+  /// A move resets them all, so that nothing is known of their values behind it.
+  void plan_sysctls() {
+    const auto first = steps_.size();
+    for (const auto& [path, value] : wanted_.sysctls) {
+      const auto present = now_.sysctls.find(path);
+      if (moves_ || present == now_.sysctls.end() || present->second != value) {
+        add(WriteSysctl{path, value});
+      }
+    }
+    // addr_gen_mode may need the secret, and writing the secret sets addr_gen_mode.
+    std::stable_partition(steps_.begin() + static_cast<std::ptrdiff_t>(first), steps_.end(),
+                          [](const Step& step) { return std::get<WriteSysctl>(step).path.ends_with(kStableSecret); });
+  }
+
+  void plan_addresses() {
+    for (const auto& address : wanted_.addresses) {
+      const bool present =
+          !moves_ && std::ranges::find(now_.addresses, address.prefix, &netlink::InterfaceAddress::prefix) != now_.addresses.end();
+      if (!present) {
+        add(AddAddress{address});
+      }
+    }
+  }
+
+  /// Going down takes the IPv4 routes away, also those that `now` still has.
+  void plan_routes() {
+    for (const auto& route : wanted_.routes) {
+      const bool kept = !moves_ && up_ == now_.up && std::ranges::find(now_.routes, route) != now_.routes.end();
+      if (!kept && wanted_.up) {
+        add(AddRoute{route});
+      }
+    }
+  }
+
+  const State& now_;
+  const State& wanted_;
+  bool moves_;
+  bool up_ = now_.up;
+  std::vector<Step> steps_;
+};
+
+std::string_view flag_name(std::uint32_t flag) {
+  return flag == IFF_UP ? "up" : flag == IFF_PROMISC ? "promisc" : "allmulti";
+}
+
+std::string_view side_name(Side side) {
+  return side == Side::pod ? "the pod" : "the host";
+}
+
+void move(const Move& step, Subject& subject, Places& places, const std::string& attempt) {
+  const netlink::LinkChange change{.target = &places.at(step.to).net_ns(),
+                                   .index = step.index,
+                                   .name = step.name,
+                                   .address = step.mac,
+                                   .mtu = step.mtu,
+                                   .alias = {},
+                                   .flags = 0,
+                                   .flag_mask = 0,
+                                   .tx_queue_length = {}};
+  netlink::change_link(places.at(subject.side), subject.index, change, attempt);
+  const auto link = netlink::find_device(places.at(step.to), subject.device, step.to);
+  if (!link) {
+    throw netlink::Error(attempt, ENODEV, "the kernel reported success, and the device is not there");
+  }
+  subject.side = step.to;
+  subject.index = link->index;
+  subject.name = link->name;
+}
+
+netlink::LinkChange link_change(const Step& step) {
+  netlink::LinkChange change;
+  std::visit(Overloaded{[&](const Rename& rename) { change.name = rename.name; }, [&](const SetMac& set) { change.address = set.mac; },
+                        [&](const SetMtu& set) { change.mtu = set.mtu; }, [&](const SetAlias& set) { change.alias = set.alias; },
+                        [&](const SetTxQueueLength& set) { change.tx_queue_length = set.length; },
+                        [&](const SetFlag& set) {
+                          change.flag_mask = set.flag;
+                          change.flags = set.on ? set.flag : 0;
+                        },
+                        [](const auto&) {}},
+             step);
+  return change;
+}
+
+}  // namespace
+
+std::vector<Step> plan(const State& now, const State& wanted) {
+  return Planner{now, wanted}.plan();
+}
+
+std::string describe(const Step& step) {
+  return std::visit(
+      Overloaded{[](const RemoveAltname& s) { return fmt::format("remove altname '{}'", s.altname); },
+                 [](const AddAltname& s) { return fmt::format("add altname '{}'", s.altname); },
+                 [](const Move& s) {
+                   return fmt::format("move to {} as '{}'{}{}", side_name(s.to), s.name, s.mac ? " with MAC " + s.mac->text() : "",
+                                      s.mtu ? fmt::format(" with MTU {}", *s.mtu) : "");
+                 },
+                 [](const Rename& s) { return fmt::format("rename to '{}'", s.name); },
+                 [](const SetMac& s) { return fmt::format("set the MAC to {}", s.mac.text()); },
+                 [](const SetMtu& s) { return fmt::format("set the MTU to {}", s.mtu); },
+                 [](const SetAlias& s) { return s.alias.empty() ? "remove the alias" : fmt::format("set the alias to '{}'", s.alias); },
+                 [](const SetTxQueueLength& s) { return fmt::format("set the transmit queue length to {}", s.length); },
+                 [](const SetFlag& s) { return fmt::format("set {} {}", flag_name(s.flag), s.on ? "on" : "off"); },
+                 [](const DetachXdp& s) { return fmt::format("detach XDP program {}", s.program.id); },
+                 [](const WriteSysctl& s) { return fmt::format("set sysctl {} to '{}'", s.path, s.value); },
+                 [](const AddAddress& s) { return fmt::format("add address {}", s.address.prefix.text()); },
+                 [](const AddRoute& s) {
+                   return fmt::format("add route to {}{}", s.route.destination.text(),
+                                      s.route.gateway ? " via " + s.route.gateway->text() : "");
+                 }},
+      step);
+}
+
+void apply(const Step& step, Subject& subject, Places& places) {
+  const auto attempt = fmt::format("{} '{}' ({}): {}", subject.side == Side::pod ? "pod interface" : "host interface", subject.name,
+                                   subject.device.text(), describe(step));
+  auto& socket = places.at(subject.side);
+  std::visit(Overloaded{[&](const Move& s) { move(s, subject, places, attempt); },
+                        [&](const RemoveAltname& s) { netlink::remove_altname(socket, subject.index, s.altname, attempt); },
+                        [&](const AddAltname& s) { netlink::add_altname(socket, subject.index, s.altname, attempt); },
+                        [&](const DetachXdp& s) { netlink::detach_xdp(socket, subject.index, s.program.mode, attempt); },
+                        [&](const WriteSysctl& s) { netlink::write_sysctl(s.path, subject.name, s.value, socket.net_ns(), places.roots); },
+                        [&](const AddAddress& s) { netlink::add_address(socket, subject.index, s.address, attempt); },
+                        [&](const AddRoute& s) { netlink::add_route(socket, subject.index, s.route, attempt); },
+                        [&](const auto&) { netlink::change_link(socket, subject.index, link_change(step), attempt); }},
+             step);
+  if (const auto* rename = std::get_if<Rename>(&step)) {
+    subject.name = rename->name;
+  }
+}
+
+}  // namespace cni

@@ -1,0 +1,84 @@
+#pragma once
+
+#include <cstdint>
+#include <optional>
+#include <string>
+#include <variant>
+#include <vector>
+
+#include "cni/state.hpp"
+
+namespace cni {
+
+struct RemoveAltname {
+  std::string altname;
+};
+struct AddAltname {
+  std::string altname;
+};
+/// One RTM_NEWLINK: namespace, name, index, and on the way out MAC and MTU. The kernel closes the device on the way.
+struct Move {
+  Side to = Side::pod;
+  std::string name;
+  std::optional<int> index;
+  std::optional<netlink::HardwareAddress> mac;
+  std::optional<std::uint32_t> mtu;
+};
+struct Rename {
+  std::string name;
+};
+struct SetMac {
+  netlink::HardwareAddress mac;
+};
+struct SetMtu {
+  std::uint32_t mtu = 0;
+};
+struct SetAlias {
+  std::string alias;
+};
+struct SetTxQueueLength {
+  std::uint32_t length = 0;
+};
+/// IFF_UP, IFF_PROMISC or IFF_ALLMULTI.
+struct SetFlag {
+  std::uint32_t flag = 0;
+  bool on = false;
+};
+struct DetachXdp {
+  netlink::XdpProgram program;
+};
+struct WriteSysctl {
+  std::string path;
+  std::string value;
+};
+struct AddAddress {
+  netlink::InterfaceAddress address;
+};
+struct AddRoute {
+  netlink::Route route;
+};
+
+/// One change, one request to the kernel.
+using Step = std::variant<RemoveAltname, Move, Rename, SetMac, SetMtu, SetAlias, SetTxQueueLength, SetFlag, DetachXdp, AddAltname,
+                          WriteSysctl, AddAddress, AddRoute>;
+
+/// The steps that lead from `now` to `wanted`, only for what differs, in the one order that works both ways: names that are in the way, the
+/// move (down, with the new name), MAC, MTU and the rest, sysctls, addresses, up, and routes, which need the link up. A device whose name
+/// or MAC changes where it is goes down first.
+[[nodiscard]] std::vector<Step> plan(const State& now, const State& wanted);
+
+/// For people: `set the MTU to 9000`, `move to the pod as 'net1'`.
+[[nodiscard]] std::string describe(const Step& step);
+
+/// The device that steps are applied to, and where it is at the moment.
+struct Subject {
+  netlink::DeviceId device;
+  Side side = Side::host;
+  int index = 0;
+  std::string name;
+};
+
+/// Carries out one step, and follows the device where the step moved or renamed it. Throws netlink::Error.
+void apply(const Step& step, Subject& subject, Places& places);
+
+}  // namespace cni

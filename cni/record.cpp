@@ -1,0 +1,278 @@
+#include "cni/record.hpp"
+
+#include <fmt/format.h>
+
+#include <utility>
+
+#include "cni/error.hpp"
+#include "cni/json.hpp"
+
+namespace cni {
+
+namespace {
+
+constexpr int kFormat = 1;
+
+std::string hardware_text(const netlink::HardwareAddress& address) {
+  return address.text();
+}
+
+netlink::HardwareAddress read_hardware(const std::string& text) {
+  if (text.empty()) {
+    return {};
+  }
+  auto address = netlink::HardwareAddress::parse(text);
+  if (!address) {
+    throw Error(Code::decode_failure, "'" + text + "' is no MAC");
+  }
+  return *address;
+}
+
+netlink::IpAddress read_ip(const std::string& text) {
+  auto address = netlink::IpAddress::parse(text);
+  if (!address) {
+    throw Error(Code::decode_failure, "'" + text + "' is no IP address");
+  }
+  return *address;
+}
+
+netlink::IpPrefix read_prefix(const std::string& text) {
+  auto prefix = netlink::IpPrefix::parse(text);
+  if (!prefix) {
+    throw Error(Code::decode_failure, "'" + text + "' is no address with a prefix length");
+  }
+  return *prefix;
+}
+
+template <typename T>
+Json optional_json(const std::optional<T>& value) {
+  return value ? Json(*value) : Json(nullptr);
+}
+
+template <typename T>
+std::optional<T> read_optional(const Json& value) {
+  return value.is_null() ? std::nullopt : std::optional<T>{value.get<T>()};
+}
+
+Json ip_json(const std::optional<netlink::IpAddress>& address) {
+  return address ? Json(address->text()) : Json(nullptr);
+}
+
+std::optional<netlink::IpAddress> read_optional_ip(const Json& value) {
+  return value.is_null() ? std::nullopt : std::optional{read_ip(value.get<std::string>())};
+}
+
+Json print(const netlink::InterfaceAddress& address) {
+  return {{"prefix", address.prefix.text()}, {"peer", ip_json(address.peer)}, {"broadcast", ip_json(address.broadcast)},
+          {"scope", address.scope},          {"flags", address.flags},        {"label", address.label}};
+}
+
+netlink::InterfaceAddress read_interface_address(const Json& json) {
+  return {.prefix = read_prefix(json.at("prefix")),
+          .peer = read_optional_ip(json.at("peer")),
+          .broadcast = read_optional_ip(json.at("broadcast")),
+          .scope = json.at("scope"),
+          .flags = json.at("flags"),
+          .label = json.at("label")};
+}
+
+Json print(const netlink::Route& route) {
+  return {{"destination", route.destination.text()},
+          {"gateway", ip_json(route.gateway)},
+          {"source", ip_json(route.source)},
+          {"table", route.table},
+          {"priority", route.priority},
+          {"scope", route.scope},
+          {"protocol", route.protocol},
+          {"onLink", route.on_link},
+          {"mtu", optional_json(route.mtu)},
+          {"advmss", optional_json(route.advmss)}};
+}
+
+netlink::Route read_route(const Json& json) {
+  return {.destination = read_prefix(json.at("destination")),
+          .gateway = read_optional_ip(json.at("gateway")),
+          .source = read_optional_ip(json.at("source")),
+          .table = json.at("table"),
+          .priority = json.at("priority"),
+          .scope = json.at("scope"),
+          .protocol = json.at("protocol"),
+          .on_link = json.at("onLink"),
+          .mtu = read_optional<std::uint32_t>(json.at("mtu")),
+          .advmss = read_optional<std::uint32_t>(json.at("advmss"))};
+}
+
+Json print(const State& state) {
+  Json json{{"index", state.index},
+            {"name", state.name},
+            {"altnames", state.altnames},
+            {"alias", state.alias},
+            {"mtu", optional_json(state.mtu)},
+            {"mac", hardware_text(state.mac)},
+            {"up", state.up},
+            {"promisc", state.promisc},
+            {"allmulti", state.allmulti},
+            {"txQueueLength", optional_json(state.tx_queue_length)},
+            {"sysctls", state.sysctls},
+            {"xdp", Json::array()},
+            {"addresses", Json::array()},
+            {"routes", Json::array()}};
+  for (const auto& program : state.xdp) {
+    json["xdp"].push_back({{"mode", program.mode}, {"id", program.id}});
+  }
+  for (const auto& address : state.addresses) {
+    json["addresses"].push_back(print(address));
+  }
+  for (const auto& route : state.routes) {
+    json["routes"].push_back(print(route));
+  }
+  return json;
+}
+
+State read_state(const Json& json) {
+  State state;
+  state.index = json.at("index");
+  state.name = json.at("name");
+  state.altnames = json.at("altnames").get<std::vector<std::string>>();
+  state.alias = json.at("alias");
+  state.mtu = read_optional<std::uint32_t>(json.at("mtu"));
+  state.mac = read_hardware(json.at("mac"));
+  state.up = json.at("up");
+  state.promisc = json.at("promisc");
+  state.allmulti = json.at("allmulti");
+  state.tx_queue_length = read_optional<std::uint32_t>(json.at("txQueueLength"));
+  state.sysctls = json.at("sysctls").get<netlink::Sysctls>();
+  for (const auto& program : json.at("xdp")) {
+    state.xdp.push_back({.mode = program.at("mode"), .id = program.at("id")});
+  }
+  for (const auto& address : json.at("addresses")) {
+    state.addresses.push_back(read_interface_address(address));
+  }
+  for (const auto& route : json.at("routes")) {
+    state.routes.push_back(read_route(route));
+  }
+  return state;
+}
+
+Json print(const netlink::DeviceId& device) {
+  return {{"bus", device.parent ? device.parent->bus : ""},
+          {"address", device.parent ? device.parent->address : ""},
+          {"permanentMac", hardware_text(device.permanent_address)},
+          {"hostIndex", device.host_index},
+          {"podIndex", device.pod_index},
+          {"kind", device.kind}};
+}
+
+netlink::DeviceId read_device(const Json& json) {
+  netlink::DeviceId device;
+  if (const auto address = json.at("address").get<std::string>(); !address.empty()) {
+    device.parent = netlink::BusAddress{json.at("bus"), address};
+  }
+  device.permanent_address = read_hardware(json.at("permanentMac"));
+  device.host_index = json.at("hostIndex");
+  device.pod_index = json.at("podIndex");
+  device.kind = json.at("kind");
+  return device;
+}
+
+Json print(const Owner& owner) {
+  return {{"network", owner.network}, {"containerID", owner.container_id}, {"interface", owner.interface_name},
+          {"pod", owner.pod},         {"netns", owner.net_ns_path},        {"netnsCookie", owner.net_ns_cookie},
+          {"since", owner.since}};
+}
+
+Owner read_owner(const Json& json) {
+  return {.network = json.at("network"),
+          .container_id = json.at("containerID"),
+          .interface_name = json.at("interface"),
+          .pod = json.at("pod"),
+          .net_ns_path = json.at("netns"),
+          .net_ns_cookie = json.at("netnsCookie"),
+          .since = json.at("since")};
+}
+
+Json print(const IpamRequest& request) {
+  return {{"type", request.type},
+          {"containerID", request.container_id},
+          {"interface", request.interface_name},
+          {"netns", request.net_ns_path},
+          {"args", request.args},
+          {"path", request.path},
+          {"stdin", request.input}};
+}
+
+IpamRequest read_ipam(const Json& json) {
+  return {.type = json.at("type"),
+          .container_id = json.at("containerID"),
+          .interface_name = json.at("interface"),
+          .net_ns_path = json.at("netns"),
+          .args = json.at("args"),
+          .path = json.at("path"),
+          .input = json.at("stdin")};
+}
+
+/// The library's exceptions name the key; ours have a code besides.
+template <typename Function>
+auto reading(Function&& function) {
+  try {
+    return function();
+  } catch (const Json::exception& error) {
+    throw Error(Code::decode_failure, std::string{"the record is incomplete: "} + error.what());
+  }
+}
+
+}  // namespace
+
+std::string Owner::text() const {
+  return fmt::format("{}container '{}', interface '{}' of network '{}', since {}", pod.empty() ? "" : "pod '" + pod + "', ", container_id,
+                     interface_name, network, since);
+}
+
+std::string print_record(const Record& record) {
+  const Json json{{"format", kFormat},
+                  {"owner", print(record.owner)},
+                  {"home", record.home_cookie},
+                  {"device", print(record.device)},
+                  {"incarnation",
+                   {{"bootID", record.incarnation.boot_id},
+                    {"deviceInode", record.incarnation.device_inode},
+                    {"driverInode", record.incarnation.driver_inode}}},
+                  {"before", print(record.before)},
+                  {"ipam", record.ipam ? print(*record.ipam) : Json(nullptr)},
+                  {"completed", record.completed},
+                  {"result", record.result}};
+  return json.dump(1, ' ', false, Json::error_handler_t::replace) + '\n';
+}
+
+Record parse_record(std::string_view text) {
+  return reading([&] {
+    const auto json = parse_json(text);
+    if (const int format = json.at("format"); format != kFormat) {
+      throw Error(Code::decode_failure, fmt::format("the record has format {}, and this release knows format {} alone", format, kFormat));
+    }
+    const auto& incarnation = json.at("incarnation");
+    Record record;
+    record.owner = read_owner(json.at("owner"));
+    record.home_cookie = json.at("home");
+    record.device = read_device(json.at("device"));
+    record.incarnation = {
+        .boot_id = incarnation.at("bootID"), .device_inode = incarnation.at("deviceInode"), .driver_inode = incarnation.at("driverInode")};
+    record.before = read_state(json.at("before"));
+    if (!json.at("ipam").is_null()) {
+      record.ipam = read_ipam(json.at("ipam"));
+    }
+    record.completed = json.at("completed");
+    record.result = json.at("result");
+    return record;
+  });
+}
+
+std::string print_ipam_request(const IpamRequest& request) {
+  return print(request).dump(1, ' ', false, Json::error_handler_t::replace) + '\n';
+}
+
+IpamRequest parse_ipam_request(std::string_view text) {
+  return reading([&] { return read_ipam(parse_json(text)); });
+}
+
+}  // namespace cni

@@ -1,0 +1,95 @@
+#pragma once
+
+#include <cstdint>
+#include <optional>
+#include <string>
+#include <string_view>
+#include <variant>
+#include <vector>
+
+#include "cni/state.hpp"
+#include "netlink/device_id.hpp"
+
+namespace cni {
+
+/// Who has, or is taking, a device.
+struct Owner {
+  std::string network;
+  std::string container_id;
+  std::string interface_name;
+  std::string pod;  ///< `namespace/name` from CNI_ARGS; empty where the runtime sent none
+  std::string net_ns_path;
+  std::uint64_t net_ns_cookie = 0;
+  std::string since;  ///< RFC 3339, UTC
+
+  /// For messages: `pod 'default/job-0' (container 1234, interface net1, since ...)`.
+  [[nodiscard]] std::string text() const;
+  [[nodiscard]] bool is_same_attachment(const Owner& other) const {
+    return network == other.network && container_id == other.container_id && interface_name == other.interface_name;
+  }
+};
+
+/// What an IPAM plugin was asked on ADD, so that DEL can be asked by anybody later.
+struct IpamRequest {
+  std::string type;
+  std::string container_id;
+  std::string interface_name;
+  std::string net_ns_path;
+  std::string args;   ///< CNI_ARGS
+  std::string path;   ///< CNI_PATH
+  std::string input;  ///< stdin
+};
+
+/// What the device was and who is taking it, written before the first change to it. One file a device, so that two owners cannot be.
+struct Record {
+  Owner owner;
+  std::uint64_t home_cookie = 0;  ///< of the network namespace that the device comes home to
+  netlink::DeviceId device;
+  netlink::Incarnation incarnation;
+  State before;
+  std::optional<IpamRequest> ipam;
+  bool completed = false;
+  std::string result;  ///< what ADD answered, in the newest version; once completed
+};
+
+/// The record as JSON text, and back. parse_record throws Error 6 for anything that is not a whole record of this format.
+[[nodiscard]] std::string print_record(const Record& record);
+[[nodiscard]] Record parse_record(std::string_view text);
+[[nodiscard]] std::string print_ipam_request(const IpamRequest& request);
+[[nodiscard]] IpamRequest parse_ipam_request(std::string_view text);
+
+/// The node's records: DATA_DIR/devices/KEY.json, and in DATA_DIR/owed/ the IPAM DELs that failed and are to be done again. Only the holder
+/// of the device's lock writes or removes a record. Throws netlink::Error when the file system refuses.
+class RecordStore {
+ public:
+  explicit RecordStore(std::string data_dir) : data_dir_(std::move(data_dir)) {}
+
+  struct Unreadable {
+    std::string key;
+    std::string reason;
+  };
+  using Found = std::variant<Record, Unreadable>;
+
+  [[nodiscard]] std::optional<Found> find(const std::string& key) const;
+  /// Every record whose file contains `text`; the empty text is in all of them.
+  [[nodiscard]] std::vector<Found> all(std::string_view text = {}) const;
+  void write(const Record& record);
+  void remove(const netlink::DeviceId& device);
+  /// Keeps an unreadable record under another name, out of the way; gives the new path.
+  std::string set_aside(const std::string& key);
+
+  [[nodiscard]] std::optional<IpamRequest> owed(const Owner& owner) const;
+  /// On the disk before it returns: the machine may be on its way down.
+  void write_owed(const Owner& owner, const IpamRequest& request);
+  void remove_owed(const Owner& owner);
+
+  [[nodiscard]] const std::string& data_dir() const { return data_dir_; }
+
+ private:
+  [[nodiscard]] std::string record_path(const std::string& key) const;
+  [[nodiscard]] std::string owed_path(const Owner& owner) const;
+
+  std::string data_dir_;
+};
+
+}  // namespace cni

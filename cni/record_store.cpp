@@ -1,0 +1,164 @@
+#include <fcntl.h>
+#include <fmt/format.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include <cerrno>
+#include <filesystem>
+#include <string>
+#include <system_error>
+#include <utility>
+
+#include "cni/error.hpp"
+#include "cni/record.hpp"
+#include "netlink/error.hpp"
+#include "netlink/files.hpp"
+#include "netlink/unique_fd.hpp"
+
+namespace cni {
+
+namespace {
+
+constexpr std::string_view kSuffix = ".json";
+constexpr mode_t kDirectoryMode = 0700;
+constexpr mode_t kFileMode = 0600;
+
+enum class Durability { process, machine };
+
+void sync(int fd, const std::string& path) {
+  if (::fsync(fd) != 0) {
+    netlink::throw_errno("bring " + path + " to the disk");
+  }
+}
+
+void make_directories(const std::string& path) {
+  std::error_code error;
+  std::filesystem::create_directories(path, error);
+  if (error) {
+    throw netlink::Error("make directory " + path, error.value());
+  }
+  ::chmod(path.c_str(), kDirectoryMode);
+}
+
+/// `<path>.new`, then rename: a reader sees the old content or the new, whatever dies when.
+void replace_file(const std::string& path, std::string_view content, Durability durability) {
+  const auto directory = std::filesystem::path{path}.parent_path().string();
+  const auto temporary = path + ".new";
+  const auto open_temporary = [&] {
+    return netlink::UniqueFd{::open(temporary.c_str(), O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC | O_NOFOLLOW, kFileMode)};
+  };
+  auto fd = open_temporary();
+  if (!fd.is_open() && errno == ENOENT) {
+    make_directories(directory);
+    fd = open_temporary();
+  }
+  if (!fd.is_open()) {
+    netlink::throw_errno("write " + temporary);
+  }
+  while (!content.empty()) {
+    const auto written = ::write(fd.get(), content.data(), content.size());
+    if (written < 0 && errno != EINTR) {
+      netlink::throw_errno("write " + temporary);
+    }
+    content.remove_prefix(written < 0 ? 0 : static_cast<std::size_t>(written));
+  }
+  if (durability == Durability::machine) {
+    sync(fd.get(), temporary);
+  }
+  if (::rename(temporary.c_str(), path.c_str()) != 0) {
+    netlink::throw_errno("rename " + temporary);
+  }
+  if (durability == Durability::machine) {
+    const netlink::UniqueFd parent{::open(directory.c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC)};
+    sync(parent.get(), directory);
+  }
+}
+
+void remove_file(const std::string& path) {
+  if (::unlink(path.c_str()) != 0 && errno != ENOENT) {
+    netlink::throw_errno("remove " + path);
+  }
+}
+
+RecordStore::Found parse(const std::string& key, const std::string& content) {
+  try {
+    auto record = parse_record(content);
+    if (record.device.key() != key) {
+      return RecordStore::Unreadable{key, "it speaks of " + record.device.text()};
+    }
+    return record;
+  } catch (const Error& error) {
+    return RecordStore::Unreadable{key, error.what()};
+  }
+}
+
+}  // namespace
+
+std::string RecordStore::record_path(const std::string& key) const {
+  return fmt::format("{}/devices/{}{}", data_dir_, key, kSuffix);
+}
+
+std::string RecordStore::owed_path(const Owner& owner) const {
+  return fmt::format("{}/owed/{}-{}-{}{}", data_dir_, owner.network, owner.container_id, owner.interface_name, kSuffix);
+}
+
+std::optional<RecordStore::Found> RecordStore::find(const std::string& key) const {
+  const auto content = netlink::read_file(record_path(key));
+  return content ? std::optional{parse(key, *content)} : std::nullopt;
+}
+
+std::vector<RecordStore::Found> RecordStore::all(std::string_view text) const {
+  std::vector<Found> found;
+  for (const auto& name : netlink::directory_entries(data_dir_ + "/devices")) {
+    if (!name.ends_with(kSuffix)) {
+      continue;
+    }
+    const auto key = name.substr(0, name.size() - kSuffix.size());
+    const auto content = netlink::read_file(record_path(key));
+    // Looking for a text first spares the parsing of other pods' records.
+    if (content && content->find(text) != std::string::npos) {
+      found.push_back(parse(key, *content));
+    }
+  }
+  return found;
+}
+
+void RecordStore::write(const Record& record) {
+  replace_file(record_path(record.device.key()), print_record(record), Durability::process);
+}
+
+void RecordStore::remove(const netlink::DeviceId& device) {
+  remove_file(record_path(device.key()));
+}
+
+std::string RecordStore::set_aside(const std::string& key) {
+  const auto path = record_path(key);
+  for (int number = 1;; ++number) {
+    auto aside = fmt::format("{}.unreadable-{}", path, number);
+    if (::link(path.c_str(), aside.c_str()) == 0) {
+      remove_file(path);
+      return aside;
+    }
+    if (errno != EEXIST) {
+      netlink::throw_errno("set aside " + path);
+    }
+  }
+}
+
+std::optional<IpamRequest> RecordStore::owed(const Owner& owner) const {
+  const auto content = netlink::read_file(owed_path(owner));
+  if (!content) {
+    return std::nullopt;
+  }
+  return parse_ipam_request(*content);
+}
+
+void RecordStore::write_owed(const Owner& owner, const IpamRequest& request) {
+  replace_file(owed_path(owner), print_ipam_request(request), Durability::machine);
+}
+
+void RecordStore::remove_owed(const Owner& owner) {
+  remove_file(owed_path(owner));
+}
+
+}  // namespace cni

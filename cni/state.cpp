@@ -1,0 +1,58 @@
+#include "cni/state.hpp"
+
+#include <linux/if.h>
+#include <linux/if_addr.h>
+#include <linux/rtnetlink.h>
+
+#include <algorithm>
+#include <utility>
+
+namespace cni {
+
+std::optional<Location> locate(const netlink::DeviceId& device, Places& places) {
+  if (places.pod) {
+    if (auto link = netlink::find_device(*places.pod, device, Side::pod)) {
+      return Location{Side::pod, std::move(*link)};
+    }
+  }
+  if (auto link = netlink::find_device(places.host, device, Side::host)) {
+    return Location{Side::host, std::move(*link)};
+  }
+  return std::nullopt;
+}
+
+bool is_permanent_global(const netlink::InterfaceAddress& address) {
+  return address.has_flag(IFA_F_PERMANENT) && address.scope == RT_SCOPE_UNIVERSE && !address.prefix.address.is_link_local();
+}
+
+State read(const Location& location, Places& places) {
+  const auto& link = location.link;
+  auto& socket = places.at(location.side);
+  State state;
+  state.side = location.side;
+  state.index = link.index;
+  state.name = link.name;
+  state.altnames = link.altnames;
+  state.alias = link.alias;
+  state.mtu = link.mtu;
+  state.mac = link.address;
+  state.up = link.has_flag(IFF_UP);
+  state.promisc = link.has_flag(IFF_PROMISC);
+  state.allmulti = link.has_flag(IFF_ALLMULTI);
+  state.tx_queue_length = link.tx_queue_length;
+  // The pod's are read to be compared with what was asked for, never to be brought back.
+  state.sysctls =
+      location.side == Side::host ? netlink::interface_sysctls(link, socket.net_ns(), places.roots) : netlink::carried_sysctls(link);
+  state.xdp = link.xdp;
+  state.addresses = netlink::addresses(socket, link.index);
+  std::erase_if(state.addresses, [](const auto& address) { return !is_permanent_global(address); });
+  state.routes = netlink::routes(socket, link.index);
+  return state;
+}
+
+std::optional<State> read(const netlink::DeviceId& device, Places& places) {
+  const auto location = locate(device, places);
+  return location ? std::optional{read(*location, places)} : std::nullopt;
+}
+
+}  // namespace cni

@@ -1,0 +1,67 @@
+#pragma once
+
+#include <cstdint>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "netlink/address.hpp"
+#include "netlink/device_id.hpp"
+#include "netlink/link.hpp"
+#include "netlink/roots.hpp"
+#include "netlink/route.hpp"
+#include "netlink/socket.hpp"
+#include "netlink/sysctl.hpp"
+
+namespace cni {
+
+using netlink::Side;
+
+/// The two namespaces of an attachment, each with its socket. The pod's is absent when nobody can reach it any more.
+struct Places {
+  netlink::Socket host;
+  std::optional<netlink::Socket> pod;
+  netlink::Roots roots;
+
+  /// The socket of the side; the pod's must be there.
+  [[nodiscard]] netlink::Socket& at(Side side) { return side == Side::host ? host : pod.value(); }
+};
+
+/// What a device is set to, as the kernel says or as somebody wants it. An absent optional is an attribute that the driver does not report,
+/// or that nobody wants changed: it never leads to a step.
+struct State {
+  Side side = Side::host;
+  int index = 0;
+  std::string name;
+  std::vector<std::string> altnames;  ///< sorted
+  std::string alias;
+  std::optional<std::uint32_t> mtu;
+  netlink::HardwareAddress mac;  ///< empty or all zeros: not to be set
+  bool up = false;
+  bool promisc = false;
+  bool allmulti = false;
+  std::optional<std::uint32_t> tx_queue_length;
+  netlink::Sysctls sysctls;
+  std::vector<netlink::XdpProgram> xdp;
+  std::vector<netlink::InterfaceAddress> addresses;
+  std::vector<netlink::Route> routes;
+};
+
+/// Where a device is at the moment.
+struct Location {
+  Side side = Side::host;
+  netlink::Link link;
+};
+
+/// Looks in the pod first, then in the host; nothing when it is on neither side. Throws netlink::Error.
+[[nodiscard]] std::optional<Location> locate(const netlink::DeviceId& device, Places& places);
+
+/// What the kernel says of a device that was just found. Throws netlink::Error.
+[[nodiscard]] State read(const Location& location, Places& places);
+/// The same, wherever the device is; nothing when it is on neither side.
+[[nodiscard]] std::optional<State> read(const netlink::DeviceId& device, Places& places);
+
+/// The address belongs to the host's configuration: permanent, and not link-local. Throws nothing.
+[[nodiscard]] bool is_permanent_global(const netlink::InterfaceAddress& address);
+
+}  // namespace cni
