@@ -1,0 +1,204 @@
+#include <fmt/chrono.h>
+#include <fmt/format.h>
+#include <poll.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <ctime>
+#include <iterator>
+#include <memory>
+#include <utility>
+
+#include "cni/attach.hpp"
+#include "cni/claim.hpp"
+#include "cni/error.hpp"
+#include "cni/refuse.hpp"
+#include "cni/release.hpp"
+#include "cni/verbs.hpp"
+#include "netlink/error.hpp"
+
+namespace cni {
+
+namespace {
+
+constexpr const char* kTuningAllowlist = "/etc/cni/tuning/allowlist.conf";
+
+std::string now_text() {
+  return fmt::format("{:%Y-%m-%dT%H:%M:%SZ}", fmt::gmtime(std::time(nullptr)));
+}
+
+/// An ADD in progress: everything it works with, kept together because its end may come after the verb has returned.
+class Addition {
+ public:
+  explicit Addition(Context& context)
+      : context_(context), config_(read_attach_config(context.network, context.environment.args)), owner_(owner_of(context)) {}
+
+  std::string run() {
+    check_configuration();
+    open_places();
+    const auto selectors = effective_selectors(config_.selectors, context_.roots, config_.notes);
+    for (const auto& note : config_.notes) {
+      context_.log.info(note);
+    }
+    (void)take_mark(owner_.container_id, owner_.interface_name);
+    auto settled = claim(context_, config_, selectors, owner_, *places_);
+    if (auto* existing = std::get_if<Existing>(&settled)) {
+      return answer_again(*existing);
+    }
+    auto& claimed = std::get<Claim>(settled);
+    refuse_by_node(context_.node, selectors, claimed.link, config_.allow_in_use);
+    return attach_claimed(claimed);
+  }
+
+  /// For an answer that nobody could read.
+  void undo() {
+    if (lock_) {
+      context_.log.error("the result could not be written: the attachment is undone");
+      (void)release(*record_, context_, *places_, lock_->fd());
+      lock_.reset();
+    }
+  }
+
+ private:
+  /// What can be refused without looking at anything but the call itself.
+  void check_configuration() {
+    check_sysctl_allowlist(config_.sysctls, kTuningAllowlist);
+    if (context_.network.prev_result) {
+      previous_ = parse_result(*context_.network.prev_result, context_.version, "prevResult");
+    }
+    const bool has_addresses = !context_.network.ipam_type.empty() || !config_.ips.empty() || !previous_.ips.empty();
+    if (context_.version <= Version::v0_2_0 && !has_addresses) {
+      throw Error(Code::incompatible_version,
+                  fmt::format("cniVersion {} cannot express a result without addresses, and there is neither 'ipam' nor 'ips'",
+                              text(context_.version)),
+                  "Set 'cniVersion' to 0.3.0 or newer.");
+    }
+  }
+
+  void open_places() {
+    auto host = netlink::NetNs::current();
+    auto pod = open_pod_net_ns(context_, host);
+    owner_.net_ns_cookie = pod.cookie();
+    places_ = std::make_unique<Places>(Places{.host = netlink::Socket{NETLINK_ROUTE, std::move(host)},
+                                              .pod = netlink::Socket{NETLINK_ROUTE, std::move(pod)},
+                                              .roots = context_.roots});
+  }
+
+  std::string answer_again(Existing& existing) {
+    context_.log.info("attached already", {{"device", existing.record.device.text()}});
+    auto result = parse_result(existing.record.result, Version::v1_1_0, "the recorded result");
+    try {
+      (void)verify(state_in_result(result, 0), existing.record.device, *places_);
+    } catch (const Error& error) {
+      throw Error(Code::invalid_environment,
+                  fmt::format("container '{}' has interface '{}' already, and it is not as it was: {}", owner_.container_id,
+                              owner_.interface_name, error.what()),
+                  "Delete the attachment first.");
+    }
+    return print_with_previous(std::move(result));
+  }
+
+  std::string attach_claimed(Claim& claimed) {
+    auto& pod = *places_->pod;
+    refuse_entangled(claimed.link, claimed.host_links);
+    refuse_in_use(claimed.link, claimed.before, config_.allow_in_use, places_->host);
+    refuse_busy_physical_function(claimed.link, claimed.host_links, config_.allow_in_use, context_.store, context_.roots);
+    const auto facts = inspect_pod(claimed, config_, owner_.interface_name, pod);
+    if (!claimed.device.parent && netlink::find_link(pod, claimed.device.host_index)) {
+      claimed.device.pod_index = netlink::choose_free_index(places_->host, pod);
+    }
+    make_record(claimed);
+    context_.log.set_field("device", claimed.device.text());
+    context_.store.write(*record_);
+    lock_ = std::move(claimed.lock);
+    try {
+      auto result = attach(context_, config_, facts, claimed.now, *record_, *places_, lock_->fd());
+      require_caller();
+      record_->completed = true;
+      record_->result = print_result(result, Version::v1_1_0);
+      context_.store.write(*record_);
+      announce(result, record_->device, *places_, context_.log);
+      return print_with_previous(std::move(result));
+    } catch (...) {
+      release_after_failure();
+      throw;
+    }
+  }
+
+  void make_record(const Claim& claimed) {
+    owner_.since = now_text();
+    record_ = Record{.owner = owner_,
+                     .home_cookie = places_->host.net_ns().cookie(),
+                     .device = claimed.device,
+                     .incarnation = netlink::incarnation(claimed.device, context_.roots),
+                     .before = claimed.before,
+                     .ipam = std::nullopt,
+                     .completed = false,
+                     .result = {}};
+    if (!context_.network.ipam_type.empty()) {
+      record_->ipam = context_.ipam_request();
+    }
+  }
+
+  void release_after_failure() {
+    try {
+      (void)release(*record_, context_, *places_, lock_->fd());
+    } catch (const std::exception& error) {
+      context_.log.error("the failed attachment could not be undone", {{"error", error.what()}});
+    }
+    lock_.reset();
+  }
+
+  /// The runtime may have given up on us: then nobody would ever delete what we attached.
+  void require_caller() {
+    const auto gone = [](const std::string& why) {
+      throw Error(Code::try_again_later, "the caller is gone: " + why, "The attachment was undone.");
+    };
+    try {
+      if (netlink::NetNs::open(context_.environment.net_ns).cookie() != owner_.net_ns_cookie) {
+        gone("CNI_NETNS leads to another namespace now");
+      }
+    } catch (const netlink::Error& error) {
+      gone(error.what());
+    }
+    if (take_mark(owner_.container_id, owner_.interface_name)) {
+      gone("a DEL came while ADD was running");
+    }
+    pollfd output{.fd = STDOUT_FILENO, .events = 0, .revents = 0};
+    if (::poll(&output, 1, 0) > 0 && (output.revents & (POLLERR | POLLNVAL)) != 0) {
+      gone("nobody reads the result");
+    }
+  }
+
+  std::string print_with_previous(Result ours) {
+    Result whole = previous_;
+    const auto offset = whole.interfaces.size();
+    for (auto& ip : ours.ips) {
+      ip.interface = ip.interface.value_or(0) + offset;
+      whole.ips.push_back(ip);
+    }
+    std::ranges::move(ours.interfaces, std::back_inserter(whole.interfaces));
+    std::ranges::move(ours.routes, std::back_inserter(whole.routes));
+    if (!ours.dns.is_empty()) {
+      whole.dns = ours.dns;
+    }
+    return print_result(whole, context_.version);
+  }
+
+  Context& context_;
+  AttachConfig config_;
+  Owner owner_;
+  Result previous_;
+  std::unique_ptr<Places> places_;
+  std::optional<Record> record_;
+  std::optional<DeviceLock> lock_;
+};
+
+}  // namespace
+
+Outcome add(Context& context) {
+  const auto addition = std::make_shared<Addition>(context);
+  return {.text = addition->run(), .status = 0, .undo = [addition] { addition->undo(); }};
+}
+
+}  // namespace cni

@@ -1,0 +1,403 @@
+#include "cni/attach.hpp"
+
+#include <fmt/format.h>
+#include <linux/if.h>
+#include <linux/if_addr.h>
+#include <linux/rtnetlink.h>
+
+#include <algorithm>
+#include <cerrno>
+#include <ranges>
+#include <thread>
+#include <utility>
+
+#include "cni/error.hpp"
+#include "cni/ipam.hpp"
+#include "cni/plan.hpp"
+#include "netlink/announce.hpp"
+#include "netlink/error.hpp"
+
+namespace cni {
+
+namespace {
+
+using netlink::Family;
+
+constexpr std::chrono::milliseconds kIpamTime{60'000};
+constexpr std::chrono::milliseconds kPause{10};
+// A duplicate's owner answers the probe within milliseconds; an optimistic address can be used meanwhile (RFC 4429).
+constexpr std::chrono::milliseconds kDuplicateDetection{500};
+constexpr std::uint32_t kLeastIpv6Mtu = 1280;  // RFC 8200, section 5
+
+constexpr const char* kAcceptRa = "net/ipv6/conf/IFNAME/accept_ra";
+constexpr const char* kAutoconf = "net/ipv6/conf/IFNAME/autoconf";
+constexpr const char* kDisableIpv6 = "net/ipv6/conf/IFNAME/disable_ipv6";
+constexpr const char* kOptimisticDad = "net/ipv6/conf/IFNAME/optimistic_dad";
+
+bool has_v6(const std::vector<ResultIp>& ips) {
+  return std::ranges::any_of(ips, [](const ResultIp& ip) { return ip.address.address.family() == Family::v6; });
+}
+
+void require_ipv6_mtu(std::uint32_t mtu) {
+  if (mtu < kLeastIpv6Mtu) {
+    throw Error(Code::verification_failed,
+                fmt::format("an MTU of {} is below the {} that IPv6 needs, and the interface has an IPv6 address", mtu, kLeastIpv6Mtu),
+                "Raise 'mtu', or leave out the IPv6 address.");
+  }
+}
+
+void check_mtu(const netlink::Link& link, const AttachConfig& config) {
+  if (!config.mtu) {
+    return;
+  }
+  const auto limit = [&](std::string_view word, std::uint32_t value) {
+    throw Error(Code::verification_failed, fmt::format("mtu {} is {} the {} that '{}' allows", *config.mtu, word, value, link.name),
+                fmt::format("The driver of the device allows {} to {}.", link.min_mtu, link.max_mtu));
+  };
+  if (*config.mtu < link.min_mtu) {
+    limit("below", link.min_mtu);
+  }
+  if (link.max_mtu != 0 && *config.mtu > link.max_mtu) {
+    limit("above", link.max_mtu);
+  }
+  if (std::ranges::any_of(config.ips, [](const netlink::IpPrefix& ip) { return ip.address.family() == Family::v6; })) {
+    require_ipv6_mtu(*config.mtu);
+  }
+}
+
+/// The first part of a failed move that was not done: the kernel stops there, and does not undo what it did before.
+std::string undone_part(const Move& step, const Subject& subject, Places& places) {
+  const auto link = netlink::find_device(places.at(Side::pod), subject.device, Side::pod);
+  if (!link) {
+    return fmt::format("leave the host for the pod as '{}'", step.name);
+  }
+  if (step.mac && link->address != *step.mac) {
+    return fmt::format("take the MAC {}", step.mac->text());
+  }
+  if (step.mtu && link->mtu != step.mtu) {
+    return fmt::format("take the MTU {}", *step.mtu);
+  }
+  return fmt::format("take the name '{}'", step.name);
+}
+
+std::string driver_text(const netlink::DeviceId& device, const netlink::Roots& roots) {
+  const auto driver = device.parent ? netlink::driver(*device.parent, roots) : std::nullopt;
+  return driver ? fmt::format("driver '{}'", *driver) : fmt::format("a {}", device.kind.empty() ? "device without a driver" : device.kind);
+}
+
+std::string asked_by(const Step& step, const AttachConfig& config) {
+  const auto* move = std::get_if<Move>(&step);
+  return move != nullptr && move->mac && !config.mac_source.empty() ? fmt::format(" The MAC was asked for by {}.", config.mac_source) : "";
+}
+
+void apply_or_refuse(const Step& step, Subject& subject, Places& places, const AttachConfig& config) {
+  try {
+    apply(step, subject, places);
+  } catch (const netlink::Error& error) {
+    const auto* move = std::get_if<Move>(&step);
+    const auto what = move != nullptr ? undone_part(*move, subject, places) : describe(step);
+    throw Error(Code::setting_refused,
+                fmt::format("'{}' ({}) refused to {}: {}", subject.name, driver_text(subject.device, places.roots), what, error.what()),
+                fmt::format("errno {}.{}", error.error_number(), asked_by(step, config)));
+  }
+}
+
+void apply_plan(const State& now, const State& wanted, const netlink::DeviceId& device, Places& places, const AttachConfig& config) {
+  Subject subject{.device = device, .side = now.side, .index = now.index, .name = now.name};
+  for (const auto& step : plan(now, wanted)) {
+    apply_or_refuse(step, subject, places, config);
+  }
+}
+
+State read_in_pod(const netlink::DeviceId& device, Places& places) {
+  auto state = read(device, places);
+  if (!state || state->side != Side::pod) {
+    throw Error(Code::verification_failed, fmt::format("{} vanished from the pod while it was being attached", device.text()));
+  }
+  return std::move(*state);
+}
+
+Addressing ask_for_addresses(Context& context, const AttachConfig& config, Record& record, int lock_fd) {
+  if (!record.ipam) {
+    Addressing addressing{.ips = {}, .routes = {}, .dns = config.dns};
+    for (const auto& prefix : config.ips) {
+      addressing.ips.push_back({.interface = {}, .address = prefix, .gateway = {}});
+    }
+    return addressing;
+  }
+  const auto time_limit = std::min(kIpamTime, context.deadline.left() - std::min(context.deadline.left(), kReleaseReserve));
+  try {
+    auto result = Ipam{*record.ipam, lock_fd, context.log}.add(context.version, time_limit);
+    if (result.ips.empty()) {
+      throw Error(Code::verification_failed, fmt::format("IPAM plugin '{}' gave no address", record.ipam->type),
+                  "Leave 'ipam' out for an interface without addresses.");
+    }
+    return {.ips = std::move(result.ips), .routes = std::move(result.routes), .dns = config.dns.is_empty() ? result.dns : config.dns};
+  } catch (const Error& error) {
+    // A plugin that does not speak the version, or is not there, has given nothing that a DEL could take back.
+    if (error.code() == static_cast<int>(Code::incompatible_version) || error.code() == static_cast<int>(Code::invalid_configuration)) {
+      record.ipam.reset();
+    }
+    throw;
+  }
+}
+
+netlink::InterfaceAddress kernel_address(const ResultIp& ip) {
+  netlink::InterfaceAddress address{.prefix = ip.address, .peer = {}, .broadcast = {}, .scope = RT_SCOPE_UNIVERSE, .flags = 0, .label = {}};
+  if (ip.address.address.family() == Family::v6) {
+    address.flags = IFA_F_OPTIMISTIC;
+  } else if (ip.address.length < 31) {
+    address.broadcast = ip.address.broadcast();
+  }
+  return address;
+}
+
+/// `wanted` with its addresses and routes; of sysctls only those that they need, the others are set.
+State addressed_target(const State& wanted, const Addressing& addressing) {
+  State addressed = wanted;
+  addressed.sysctls.clear();
+  for (const auto& ip : addressing.ips) {
+    addressed.addresses.push_back(kernel_address(ip));
+  }
+  addressed.routes = kernel_routes(addressing.routes);
+  if (has_v6(addressing.ips)) {
+    addressed.sysctls[kDisableIpv6] = "0";
+    if (!wanted.sysctls.contains(kOptimisticDad)) {
+      addressed.sysctls[kOptimisticDad] = "1";
+    }
+  }
+  return addressed;
+}
+
+/// Waits until duplicate address detection has spoken, or long enough for a duplicate's owner to have answered.
+void wait_for_duplicate_detection(const State& wanted, const netlink::DeviceId& device, Places& places, const Deadline& deadline) {
+  const Deadline until{deadline.at_most(kDuplicateDetection)};
+  while (const auto link = netlink::find_device(places.at(Side::pod), device, Side::pod)) {
+    bool is_tentative = false;
+    for (const auto& address : netlink::addresses(places.at(Side::pod), link->index)) {
+      const bool is_ours =
+          std::ranges::find(wanted.addresses, address.prefix, &netlink::InterfaceAddress::prefix) != wanted.addresses.end();
+      if (is_ours && address.has_flag(IFA_F_DADFAILED)) {
+        throw Error(Code::verification_failed,
+                    fmt::format("{} is in use by another host on the link (duplicate address detection)", address.prefix.text()),
+                    "Find out who has the address; IPAM must not give it out.");
+      }
+      is_tentative = is_tentative || (is_ours && address.has_flag(IFA_F_TENTATIVE));
+    }
+    if (!is_tentative || until.has_passed()) {
+      return;
+    }
+    std::this_thread::sleep_for(kPause);
+  }
+}
+
+void wait_for_carrier(const netlink::DeviceId& device, Places& places, std::chrono::milliseconds limit, Context& context) {
+  const Deadline until{context.deadline.at_most(limit)};
+  while (limit.count() > 0) {
+    const auto link = netlink::find_device(places.at(Side::pod), device, Side::pod);
+    if (!link || link->has_flag(IFF_LOWER_UP)) {
+      return;
+    }
+    if (until.has_passed()) {
+      context.log.warning(fmt::format("the link has no carrier after {} ms", limit.count()));
+      return;
+    }
+    std::this_thread::sleep_for(kPause);
+  }
+}
+
+Result make_result(const Addressing& addressing, const netlink::Link& link, const netlink::DeviceId& device, const std::string& sandbox) {
+  Result result;
+  ResultInterface interface{
+      .name = link.name, .mac = link.address.text(), .sandbox = sandbox, .mtu = link.mtu.value_or(0), .socket_path = {}, .pci_id = {}};
+  if (device.parent && device.parent->bus == "pci") {
+    interface.pci_id = device.parent->address;
+  }
+  result.interfaces.push_back(std::move(interface));
+  result.ips = addressing.ips;
+  for (auto& ip : result.ips) {
+    ip.interface = 0;
+  }
+  result.routes = addressing.routes;
+  result.dns = addressing.dns;
+  return result;
+}
+
+}  // namespace
+
+PodFacts inspect_pod(const Claim& claim, const AttachConfig& config, const std::string& interface_name, netlink::Socket& pod) {
+  if (netlink::find_link(pod, interface_name)) {
+    throw Error(Code::device_cannot_be_taken, fmt::format("the pod has an interface called '{}' already", interface_name),
+                "The runtime chose a name (CNI_IFNAME) that is in use there.");
+  }
+  check_mtu(claim.link, config);
+  PodFacts facts;
+  for (const auto& altname : claim.before.altnames) {
+    if (altname == interface_name || netlink::find_link(pod, altname)) {
+      facts.clashing_altnames.push_back(altname);
+    }
+  }
+  facts.has_default_v4 = netlink::has_default_route(pod, Family::v4);
+  facts.has_default_v6 = netlink::has_default_route(pod, Family::v6);
+  return facts;
+}
+
+State pod_target(const State& before, const AttachConfig& config, const PodFacts& pod, bool has_ipam, const std::string& interface_name,
+                 int pod_index) {
+  State wanted = before;
+  wanted.side = Side::pod;
+  wanted.index = pod_index;
+  wanted.name = interface_name;
+  std::erase_if(wanted.altnames, [&](const std::string& altname) {
+    return std::ranges::find(pod.clashing_altnames, altname) != pod.clashing_altnames.end();
+  });
+  wanted.mtu = config.mtu ? config.mtu : before.mtu;
+  wanted.mac = config.mac.value_or(before.mac);
+  wanted.promisc = config.promisc.value_or(before.promisc);
+  wanted.allmulti = config.allmulti.value_or(before.allmulti);
+  wanted.tx_queue_length = config.tx_queue_length ? config.tx_queue_length : before.tx_queue_length;
+  wanted.up = true;
+  wanted.addresses.clear();
+  wanted.routes.clear();
+  wanted.sysctls.clear();
+  if (has_ipam || !config.ips.empty()) {
+    wanted.sysctls[kAutoconf] = "0";  // IPAM decides which addresses there are
+  }
+  if (config.default_route == DefaultRoute::drop && pod.has_default_v6) {
+    wanted.sysctls[kAcceptRa] = "0";
+  }
+  for (const auto& setting : config.sysctls) {
+    wanted.sysctls[setting.path] = setting.value;
+  }
+  return wanted;
+}
+
+Addressing settle_routes(Addressing addressing, DefaultRoute policy, const PodFacts& pod, std::vector<std::string>& notes) {
+  const auto gateway_of = [&](Family family) -> std::optional<netlink::IpAddress> {
+    const auto found =
+        std::ranges::find_if(addressing.ips, [&](const ResultIp& ip) { return ip.gateway && ip.address.address.family() == family; });
+    return found == addressing.ips.end() ? std::nullopt : found->gateway;
+  };
+  std::vector<ResultRoute> kept;
+  for (auto& route : addressing.routes) {
+    const auto family = route.destination.address.family();
+    const bool pod_has_one = family == Family::v4 ? pod.has_default_v4 : pod.has_default_v6;
+    const bool is_in_main_table = !route.table || *route.table == 0 || *route.table == RT_TABLE_MAIN;
+    if (route.destination.is_default() && is_in_main_table && policy == DefaultRoute::drop && pod_has_one) {
+      notes.push_back(
+          fmt::format("the default route {} is dropped: the pod keeps its own ('defaultRoute': \"drop\")", route.destination.text()));
+      continue;
+    }
+    const bool is_link_scope = route.scope && *route.scope >= RT_SCOPE_LINK;
+    if (!route.gateway && !is_link_scope) {
+      route.gateway = gateway_of(family);
+    }
+    kept.push_back(route);
+  }
+  addressing.routes = std::move(kept);
+  return addressing;
+}
+
+std::vector<netlink::Route> kernel_routes(const std::vector<ResultRoute>& routes) {
+  std::vector<netlink::Route> kernel;
+  for (const auto& route : routes) {
+    netlink::Route made;
+    made.destination = route.destination.network();
+    made.gateway = route.gateway;
+    if (route.table.value_or(0) != 0) {
+      made.table = *route.table;
+    }
+    made.priority = route.priority.value_or(0);
+    const bool is_v4 = route.destination.address.family() == Family::v4;
+    made.scope = route.scope.value_or(is_v4 && !route.gateway ? RT_SCOPE_LINK : RT_SCOPE_UNIVERSE);
+    made.mtu = route.mtu;
+    made.advmss = route.advmss;
+    kernel.push_back(made);
+  }
+  return kernel;
+}
+
+State state_in_result(const Result& result, std::size_t interface) {
+  const auto& ours = result.interfaces.at(interface);
+  State state;
+  state.side = Side::pod;
+  state.name = ours.name;
+  state.up = true;
+  state.mac = netlink::HardwareAddress::parse(ours.mac).value_or(netlink::HardwareAddress{});
+  if (ours.mtu != 0) {
+    state.mtu = ours.mtu;
+  }
+  for (const auto& ip : result.ips) {
+    if (ip.interface == interface) {
+      state.addresses.push_back({.prefix = ip.address, .peer = {}, .broadcast = {}, .scope = 0, .flags = 0, .label = {}});
+    }
+  }
+  return state;
+}
+
+netlink::Link verify(const State& wanted, const netlink::DeviceId& device, Places& places) {
+  auto& pod = places.at(Side::pod);
+  auto link = netlink::find_device(pod, device, Side::pod);
+  const auto require = [&](bool holds, std::string_view what, const std::string& is, const std::string& shall) {
+    if (!holds) {
+      throw Error(Code::verification_failed, fmt::format("{}: {} is {} and shall be {}", device.text(), what, is, shall),
+                  "The kernel accepted the setting and something changed it since, or the driver did not keep it.");
+    }
+  };
+  if (!link) {
+    throw Error(Code::verification_failed, fmt::format("{} is not in the pod", device.text()));
+  }
+  require(link->name == wanted.name, "the name", link->name, wanted.name);
+  require(wanted.mac.is_empty() || wanted.mac.is_zero() || link->address == wanted.mac, "the MAC", link->address.text(), wanted.mac.text());
+  require(!wanted.mtu || link->mtu == wanted.mtu, "the MTU", std::to_string(link->mtu.value_or(0)), std::to_string(wanted.mtu.value_or(0)));
+  require(link->has_flag(IFF_UP) == wanted.up, "the link", link->has_flag(IFF_UP) ? "up" : "down", wanted.up ? "up" : "down");
+  const auto present = netlink::addresses(pod, link->index);
+  for (const auto& address : wanted.addresses) {
+    const auto found = std::ranges::find(present, address.prefix, &netlink::InterfaceAddress::prefix);
+    const bool holds = found != present.end() && !found->has_flag(IFA_F_DADFAILED);
+    require(holds, fmt::format("address {}", address.prefix.text()), found == present.end() ? "absent" : "a duplicate", "there");
+  }
+  return std::move(*link);
+}
+
+Result attach(Context& context, const AttachConfig& config, const PodFacts& pod, const State& now, Record& record, Places& places,
+              int lock_fd) {
+  // Empty until IPAM is asked: a failure before that is nothing to it.
+  auto ipam = std::exchange(record.ipam, std::nullopt);
+  const int index = record.device.parent ? 0 : record.device.pod_index;
+  const auto wanted = pod_target(record.before, config, pod, ipam.has_value(), record.owner.interface_name, index);
+  apply_plan(now, wanted, record.device, places, config);
+  wait_for_carrier(record.device, places, config.waits.carrier, context);
+
+  record.ipam = std::move(ipam);
+  std::vector<std::string> notes;
+  const auto addressing = settle_routes(ask_for_addresses(context, config, record, lock_fd), config.default_route, pod, notes);
+  for (const auto& note : notes) {
+    context.log.info(note);
+  }
+  const bool is_v6 = has_v6(addressing.ips);
+  if (is_v6) {
+    require_ipv6_mtu(wanted.mtu.value_or(kLeastIpv6Mtu));
+  }
+  const auto addressed = addressed_target(wanted, addressing);
+  apply_plan(read_in_pod(record.device, places), addressed, record.device, places, config);
+  if (is_v6) {
+    wait_for_duplicate_detection(addressed, record.device, places, context.deadline);
+  }
+  const auto link = verify(addressed, record.device, places);
+  return make_result(addressing, link, record.device, context.environment.net_ns);
+}
+
+void announce(const Result& result, const netlink::DeviceId& device, Places& places, Log& log) {
+  for (const auto& ip : result.ips) {
+    try {
+      if (const auto link = netlink::find_device(places.at(Side::pod), device, Side::pod)) {
+        netlink::announce(places.at(Side::pod).net_ns(), link->index, link->address, ip.address.address);
+      }
+    } catch (const netlink::Error& error) {
+      log.warning(error.what());
+    }
+  }
+}
+
+}  // namespace cni

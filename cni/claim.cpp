@@ -1,0 +1,218 @@
+#include "cni/claim.hpp"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <thread>
+#include <utility>
+
+#include "cni/error.hpp"
+#include "cni/release.hpp"
+#include "netlink/error.hpp"
+
+namespace cni {
+
+namespace {
+
+constexpr std::chrono::milliseconds kPause{20};
+constexpr std::chrono::milliseconds kLockTime{30'000};
+
+/// Where the device of a record is, and so whose it is.
+struct Standing {
+  enum class Kind { stale, owned, unreachable };
+  Kind kind = Kind::stale;
+  std::string holder;  ///< of the namespace it is in, where that is not the owner's
+};
+
+bool is_another_incarnation(const Record& record, const netlink::Roots& roots) {
+  const auto now = netlink::incarnation(record.device, roots);
+  return now.boot_id != record.incarnation.boot_id || now.device_inode != record.incarnation.device_inode;
+}
+
+/// Looks through the namespaces that somebody holds, the owner's path included: in the owner's it is owned, elsewhere unreachable.
+Standing look_elsewhere(const Record& record, const netlink::Roots& roots) {
+  if (auto net_ns = owner_net_ns(record.owner, record.owner.net_ns_path, roots)) {
+    netlink::Socket socket{NETLINK_ROUTE, std::move(*net_ns)};
+    if (netlink::find_device(socket, record.device, Side::pod)) {
+      return {Standing::Kind::owned, {}};
+    }
+  }
+  const auto& parent = record.device.parent;
+  if (!parent || !netlink::exists(*parent, roots)) {
+    return {Standing::Kind::stale, {}};
+  }
+  for (auto& held : netlink::held_net_namespaces(roots.proc)) {
+    netlink::Socket socket{NETLINK_ROUTE, std::move(held.net_ns)};
+    if (netlink::find_device(socket, record.device, Side::pod)) {
+      return {Standing::Kind::unreachable, held.holder};
+    }
+  }
+  // Bound to a driver and in no namespace: on its way home, or where nobody can look.
+  return {netlink::driver(*parent, roots) ? Standing::Kind::unreachable : Standing::Kind::stale, {}};
+}
+
+Standing standing(const Record& record, Places& places) {
+  if (is_another_incarnation(record, places.roots) || netlink::find_device(places.host, record.device, Side::host)) {
+    return {Standing::Kind::stale, {}};
+  }
+  return look_elsewhere(record, places.roots);
+}
+
+class Claimer {
+ public:
+  Claimer(Context& context, const AttachConfig& config, const std::vector<Selector>& selectors, const Owner& owner, Places& places)
+      : context_(context),
+        selectors_(selectors),
+        owner_(owner),
+        places_(places),
+        device_wait_(context.deadline.at_most(config.waits.device)),
+        owner_wait_(context.deadline.at_most(config.waits.owner)) {}
+
+  std::variant<Claim, Existing> claim() {
+    while (!context_.deadline.has_passed()) {
+      if (auto settled = attempt()) {
+        return std::move(*settled);
+      }
+      if (std::exchange(must_pause_, false)) {
+        std::this_thread::sleep_for(kPause);
+      }
+    }
+    throw Error(Code::try_again_later, fmt::format("{} did not become free in time", selectors_.front().text()));
+  }
+
+ private:
+  using Settled = std::optional<std::variant<Claim, Existing>>;
+
+  /// One look at the device; nothing when another is needed.
+  Settled attempt() {
+    auto links = netlink::links(places_.host);
+    const auto link = select_link(selectors_, links);
+    const auto key = key_to_lock(link, links);
+    if (!key) {
+      wait_for_device();
+      return std::nullopt;
+    }
+    auto lock = DeviceLock::acquire(*key, fmt::format("ADD of {}", owner_.text()), Deadline{context_.deadline.at_most(kLockTime)});
+    if (auto found = inherited_key_ == *key ? std::nullopt : context_.store.find(*key)) {
+      if (const auto* unreadable = std::get_if<RecordStore::Unreadable>(&*found)) {
+        const auto aside = context_.store.set_aside(*key);
+        context_.log.error("an unreadable record was set aside", {{"record", aside}, {"reason", unreadable->reason}});
+        return std::nullopt;
+      }
+      return settle(std::get<Record>(*found), std::move(lock));
+    }
+    if (!link) {
+      return std::nullopt;
+    }
+    const auto device = netlink::identify(*link, links);
+    // Again, now that the lock is ours: somebody may have taken it in between.
+    auto current = netlink::find_device(places_.host, device, Side::host);
+    if (!current || device.key() != *key) {
+      return std::nullopt;
+    }
+    auto now = read(Location{.side = Side::host, .link = *current}, places_);
+    auto before = inherited_key_ == *key ? *inherited_before_ : now;
+    return Claim{.lock = std::move(lock),
+                 .device = device,
+                 .link = std::move(*current),
+                 .host_links = std::move(links),
+                 .now = std::move(now),
+                 .before = std::move(before)};
+  }
+
+  /// The record that the selectors match comes first where it is stale: the name they look for may be that of a device which came home
+  /// under another, or which the device that has it now took from the pod.
+  std::optional<std::string> key_to_lock(const std::optional<netlink::Link>& link, std::span<const netlink::Link> links) {
+    const auto link_key = link ? std::optional{netlink::identify(*link, links).key()} : std::nullopt;
+    for (const auto& found : context_.store.all()) {
+      const auto* record = std::get_if<Record>(&found);
+      if (record == nullptr || record->device.key() == link_key ||
+          !std::ranges::all_of(selectors_, [&](const Selector& selector) { return selector.matches(*record); })) {
+        continue;
+      }
+      if (!link_key || standing(*record, places_).kind == Standing::Kind::stale) {
+        return record->device.key();
+      }
+    }
+    return link_key;
+  }
+
+  Settled settle(const Record& record, DeviceLock lock) {
+    const auto stands = standing(record, places_);
+    if (record.owner.is_same_attachment(owner_)) {
+      if (record.completed && stands.kind == Standing::Kind::owned && record.owner.net_ns_cookie == owner_.net_ns_cookie) {
+        return Existing{.lock = std::move(lock), .record = record};
+      }
+      release_record(record, owner_net_ns(record.owner, owner_.net_ns_path, places_.roots), lock);
+    } else if (stands.kind == Standing::Kind::stale) {
+      release_record(record, std::nullopt, lock);
+    } else if (record.owner.container_id == owner_.container_id && stands.kind == Standing::Kind::owned) {
+      throw Error(Code::device_cannot_be_taken,
+                  fmt::format("{} is attached to the same container as '{}' already", record.device.text(), record.owner.interface_name),
+                  "One device serves one attachment; request another one.");
+    } else {
+      wait_for_owner(record, stands);
+    }
+    return std::nullopt;
+  }
+
+  /// `pod`: the owner's namespace, when it is the owner who asks. Nobody else takes a device out of a namespace.
+  void release_record(const Record& record, std::optional<netlink::NetNs> pod, const DeviceLock& lock) {
+    context_.log.info("releasing what an earlier attachment left", {{"owner", record.owner.text()}, {"device", record.device.text()}});
+    Places places{.host = netlink::Socket{NETLINK_ROUTE, netlink::NetNs::current()}, .pod = std::nullopt, .roots = places_.roots};
+    if (pod) {
+      places.pod.emplace(NETLINK_ROUTE, std::move(*pod));
+    }
+    if (!release(record, context_, places, lock.fd()).is_complete()) {
+      give_up_on_broken(record);
+      inherited_key_ = record.device.key();
+      inherited_before_ = record.before;
+    }
+  }
+
+  /// What could not be brought home at all cannot be attached; what merely lacks a setting goes on, and keeps its first `before`.
+  void give_up_on_broken(const Record& record) {
+    if (!netlink::find_device(places_.host, record.device, Side::host)) {
+      throw Error(Code::try_again_later, fmt::format("{} could not be brought home from {}", record.device.text(), record.owner.text()),
+                  "The log says what failed.");
+    }
+  }
+
+  void wait_for_device() {
+    if (device_wait_.has_passed()) {
+      throw explain_absence(selectors_, places_.roots);
+    }
+    must_pause_ = true;
+  }
+
+  void wait_for_owner(const Record& record, const Standing& stands) {
+    if (!owner_wait_.has_passed()) {
+      must_pause_ = true;
+      return;
+    }
+    const auto where = stands.kind == Standing::Kind::owned ? std::string{}
+                       : stands.holder.empty()              ? std::string{" and is in a network namespace that cannot be reached"}
+                                                            : fmt::format(" and is in a network namespace held by {}", stands.holder);
+    throw Error(Code::try_again_later, fmt::format("{} belongs to {}{}", record.device.text(), record.owner.text(), where),
+                "It is free when that attachment has been deleted.");
+  }
+
+  Context& context_;
+  const std::vector<Selector>& selectors_;
+  const Owner& owner_;
+  Places& places_;
+  Deadline device_wait_;
+  Deadline owner_wait_;
+  std::optional<State> inherited_before_;
+  std::string inherited_key_;
+  bool must_pause_ = false;
+};
+
+}  // namespace
+
+std::variant<Claim, Existing> claim(Context& context, const AttachConfig& config, const std::vector<Selector>& selectors,
+                                    const Owner& owner, Places& places) {
+  return Claimer{context, config, selectors, owner, places}.claim();
+}
+
+}  // namespace cni

@@ -1,0 +1,170 @@
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <utility>
+
+#include "cni/error.hpp"
+#include "cni/ipam.hpp"
+#include "cni/lock.hpp"
+#include "cni/plan.hpp"
+#include "cni/release.hpp"
+#include "cni/select.hpp"
+#include "cni/verbs.hpp"
+#include "netlink/error.hpp"
+
+namespace cni {
+
+namespace {
+
+constexpr std::chrono::milliseconds kIpamTime{30'000};
+
+class Deletion {
+ public:
+  explicit Deletion(Context& context)
+      : context_(context),
+        owner_(owner_of(context)),
+        places_{.host = netlink::Socket{NETLINK_ROUTE, netlink::NetNs::current()}, .pod = std::nullopt, .roots = context.roots} {}
+
+  void run() {
+    const auto key = find_key();
+    if (!key) {
+      delete_unrecorded();
+      return;
+    }
+    const auto lock = lock_or_mark(*key);
+    // Again, now that the lock is ours: the device may have changed hands in between.
+    const auto found = context_.store.find(*key);
+    const auto* record = found ? std::get_if<Record>(&*found) : nullptr;
+    if (record == nullptr || !record->owner.is_same_attachment(owner_)) {
+      delete_unrecorded();
+      return;
+    }
+    delete_recorded(*record, lock);
+  }
+
+ private:
+  [[nodiscard]] std::optional<std::string> find_key() const {
+    for (const auto& found : context_.store.all(owner_.container_id)) {
+      const auto* record = std::get_if<Record>(&found);
+      if (record != nullptr && record->owner.is_same_attachment(owner_)) {
+        return record->device.key();
+      }
+    }
+    return std::nullopt;
+  }
+
+  /// An ADD of ours that holds the lock for too long finds the mark at its end, and undoes itself.
+  DeviceLock lock_or_mark(const std::string& key) {
+    try {
+      const auto patience = context_.deadline.left() - kReleaseReserve;
+      return DeviceLock::acquire(key, fmt::format("DEL of {}", owner_.text()), Deadline{patience});
+    } catch (const Error&) {
+      leave_mark(owner_.container_id, owner_.interface_name);
+      throw;
+    }
+  }
+
+  void delete_recorded(Record record, const DeviceLock& lock) {
+    context_.log.set_field("device", record.device.text());
+    if (auto pod = owner_net_ns(record.owner, context_.environment.net_ns, context_.roots)) {
+      places_.pod.emplace(NETLINK_ROUTE, std::move(*pod));
+    }
+    // What the runtime says now serves IPAM better than what it said on ADD; but a configuration that has lost its IPAM must not lose the
+    // address.
+    if (record.ipam && context_.network.ipam_type == record.ipam->type) {
+      record.ipam = context_.ipam_request();
+    }
+    const auto released = release(std::move(record), context_, places_, lock.fd());
+    if (released.ipam_error) {
+      throw Error(*released.ipam_error);
+    }
+  }
+
+  /// Nobody knows of the attachment: deleted already, never made, or its record was lost.
+  void delete_unrecorded() {
+    bring_home_unrecorded();
+    const auto owed = owed_request();
+    if (!owed && context_.network.ipam_type.empty()) {
+      return;
+    }
+    try {
+      Ipam{owed.value_or(context_.ipam_request()), std::nullopt, context_.log}.del(context_.deadline.at_most(kIpamTime));
+    } catch (const Error& error) {
+      if (!owed && error.code() == static_cast<int>(Code::incompatible_version)) {
+        context_.log.warning("the IPAM plugin cannot have given an address in this version", {{"error", error.what()}});
+        return;
+      }
+      throw;
+    }
+    context_.store.remove_owed(owner_);
+  }
+
+  std::optional<IpamRequest> owed_request() {
+    try {
+      return context_.store.owed(owner_);
+    } catch (const Error& error) {
+      context_.log.error("an unreadable note of an owed IPAM DEL is ignored", {{"error", error.what()}});
+      return std::nullopt;
+    }
+  }
+
+  /// Moves the configured device home when it is what the pod has under CNI_IFNAME, and leaves its settings: nobody knows what they were.
+  void bring_home_unrecorded() {
+    try {
+      auto pod = netlink::NetNs::open(context_.environment.net_ns);
+      if (pod.cookie() == places_.host.net_ns().cookie()) {
+        return;
+      }
+      places_.pod.emplace(NETLINK_ROUTE, std::move(pod));
+    } catch (const netlink::Error&) {
+      return;  // no namespace: nothing of ours can be in it
+    }
+    const auto link = netlink::find_link(*places_.pod, context_.environment.interface_name);
+    if (!link || !is_configured_device(*link)) {
+      return;
+    }
+    const auto device = netlink::identify(*link, std::span{&*link, 1});
+    State before = read(Location{.side = Side::pod, .link = *link}, places_);
+    const auto now = before;
+    if (context_.network.selectors.device) {
+      before.name = *context_.network.selectors.device;
+    }
+    const auto wanted = home_target(before, now, device, places_);
+    Subject subject{.device = device, .side = Side::pod, .index = link->index, .name = link->name};
+    for (const auto& step : plan(now, wanted)) {
+      if (std::holds_alternative<Move>(step) || std::holds_alternative<RemoveAltname>(step)) {
+        apply(step, subject, places_);
+      }
+    }
+    context_.log.warning("there is no record of the attachment: the interface was moved home, and its settings left as they were",
+                         {{"interface", subject.name}});
+  }
+
+  /// By what the device itself says, or by an unreadable record whose name tells which device it was about.
+  [[nodiscard]] bool is_configured_device(const netlink::Link& link) const {
+    std::vector<std::string> notes;
+    try {
+      const auto selectors = effective_selectors(context_.network.selectors, context_.roots, notes);
+      if (std::ranges::all_of(selectors, [&](const Selector& selector) { return selector.matches(link); })) {
+        return true;
+      }
+    } catch (const Error&) {
+      return false;  // no selector
+    }
+    const auto found = context_.store.find(netlink::identify(link, std::span{&link, 1}).key());
+    return found && std::holds_alternative<RecordStore::Unreadable>(*found);
+  }
+
+  Context& context_;
+  Owner owner_;
+  Places places_;
+};
+
+}  // namespace
+
+Outcome del(Context& context) {
+  Deletion{context}.run();
+  return {};
+}
+
+}  // namespace cni

@@ -1,0 +1,216 @@
+#include "cni/release.hpp"
+
+#include <fmt/format.h>
+#include <fmt/ranges.h>
+
+#include <algorithm>
+#include <chrono>
+#include <thread>
+#include <utility>
+
+#include "cni/ipam.hpp"
+#include "cni/plan.hpp"
+#include "netlink/error.hpp"
+
+namespace cni {
+
+namespace {
+
+constexpr int kPasses = 4;
+constexpr std::chrono::milliseconds kHomecomingWait{5'000};
+constexpr std::chrono::milliseconds kHomecomingPause{10};
+constexpr std::chrono::milliseconds kIpamTime{30'000};
+constexpr std::chrono::milliseconds kLeastIpamTime{1'000};
+
+/// Whether the netdev, which is on neither side, may yet appear in the host: the kernel brings hardware home some time after its namespace
+/// has ended, and destroys software devices with it.
+bool may_come_home(const netlink::DeviceId& device, const netlink::Roots& roots) {
+  if (!device.parent) {
+    return device.kind.empty();
+  }
+  const auto driver = netlink::driver(*device.parent, roots);
+  return driver && !netlink::is_userspace_driver(*driver);
+}
+
+std::optional<State> wait_for_device(const netlink::DeviceId& device, Places& places, const Deadline& deadline) {
+  const Deadline until{deadline.at_most(kHomecomingWait)};
+  while (true) {
+    auto state = read(device, places);
+    if (state || !may_come_home(device, places.roots) || until.has_passed()) {
+      return state;
+    }
+    std::this_thread::sleep_for(kHomecomingPause);
+  }
+}
+
+/// The restoring of one device: what was done, and what could not be.
+class Restorer {
+ public:
+  Restorer(Record& record, Context& context, Places& places) : record_(record), context_(context), places_(places) {}
+
+  std::vector<std::string> restore() {
+    if (!device_part_is_valid()) {
+      return {};
+    }
+    auto now = wait_for_device(record_.device, places_, context_.deadline);
+    if (!now) {
+      return report_absence();
+    }
+    // A move resets what nobody can foresee, so there is a new plan behind it; another pass repeats what a race made fail.
+    for (int pass = 0; pass < kPasses && now; ++pass) {
+      const auto wanted = home_target(record_.before, *now, record_.device, places_);
+      const auto steps = plan(*now, wanted);
+      failures_.clear();
+      if (steps.empty()) {
+        break;
+      }
+      apply_all(steps, *now);
+      now = read(record_.device, places_);
+    }
+    return failures_;
+  }
+
+ private:
+  [[nodiscard]] bool device_part_is_valid() {
+    const auto now = netlink::incarnation(record_.device, places_.roots);
+    if (now.boot_id != record_.incarnation.boot_id || now.device_inode != record_.incarnation.device_inode) {
+      context_.log.info("the device is another one since: it is left as it is", {{"device", record_.device.text()}});
+      return false;
+    }
+    if (now.driver_inode != record_.incarnation.driver_inode) {
+      context_.log.info("the driver was bound anew since: the new interface is left as it is", {{"device", record_.device.text()}});
+      return false;
+    }
+    return true;
+  }
+
+  std::vector<std::string> report_absence() {
+    if (may_come_home(record_.device, places_.roots)) {
+      return {fmt::format("{} is in no namespace that can be reached", record_.device.text())};
+    }
+    context_.log.info("the device is gone", {{"device", record_.device.text()}});
+    return {};
+  }
+
+  void apply_all(const std::vector<Step>& steps, const State& now) {
+    Subject subject{.device = record_.device, .side = now.side, .index = now.index, .name = now.name};
+    for (const auto& step : steps) {
+      try {
+        apply(step, subject, places_);
+        context_.log.debug("restored", {{"step", describe(step)}});
+      } catch (const netlink::Error& error) {
+        failures_.emplace_back(error.what());
+      }
+      if (const auto* move = std::get_if<Move>(&step)) {
+        note_fallback(move->name);
+        return;
+      }
+    }
+  }
+
+  void note_fallback(const std::string& name) {
+    if (name != record_.before.name) {
+      context_.log.warning(fmt::format("the host name '{}' is taken: the interface comes home as '{}'", record_.before.name, name));
+    }
+  }
+
+  Record& record_;
+  Context& context_;
+  Places& places_;
+  std::vector<std::string> failures_;
+};
+
+/// Asks for the DEL; what fails becomes a debt that a repeated DEL pays.
+std::optional<Error> settle_ipam(const Record& record, Context& context, int lock_fd) {
+  try {
+    Ipam{*record.ipam, lock_fd, context.log}.del(std::max(kLeastIpamTime, context.deadline.at_most(kIpamTime)));
+    context.store.remove_owed(record.owner);
+    return std::nullopt;
+  } catch (const Error& error) {
+    context.store.write_owed(record.owner, *record.ipam);
+    context.log.error("the IPAM DEL failed and is owed from now on", {{"error", error.what()}});
+    return error;
+  }
+}
+
+void require_home(const Record& record, const Places& places) {
+  const bool same_boot = record.incarnation.boot_id == netlink::boot_id(places.roots);
+  if (same_boot && record.home_cookie != places.host.net_ns().cookie()) {
+    throw Error(Code::device_cannot_be_taken,
+                fmt::format("{} was taken in another network namespace than the one this plugin runs in", record.device.text()),
+                "Run the plugin in the network namespace of the host, as the container runtime does.");
+  }
+}
+
+/// Nobody in the host has the name, but for the device itself.
+bool is_free(const std::string& name, const State& now, Places& places) {
+  const auto other = netlink::find_link(places.host, name);
+  return !other || (now.side == Side::host && other->index == now.index);
+}
+
+}  // namespace
+
+State home_target(const State& before, const State& now, const netlink::DeviceId& device, Places& places) {
+  State wanted = before;
+  wanted.side = Side::host;
+  if (!is_free(wanted.name, now, places)) {
+    wanted.name = fmt::format("dev{}", before.index);
+    if (!is_free(wanted.name, now, places)) {
+      wanted.name = now.side == Side::host ? now.name : "dev%d";  // the kernel fills in the first free number
+    }
+  }
+  std::erase_if(wanted.altnames, [&](const std::string& altname) { return altname == wanted.name || !is_free(altname, now, places); });
+  if (now.side == Side::pod && netlink::find_link(places.host, wanted.index)) {
+    wanted.index = device.parent ? 0 : device.pod_index;
+  }
+  return wanted;
+}
+
+std::optional<netlink::NetNs> owner_net_ns(const Owner& owner, const std::string& given_path, const netlink::Roots& roots) {
+  for (const auto& path : {given_path, owner.net_ns_path}) {
+    try {
+      if (auto net_ns = path.empty() ? std::nullopt : std::optional{netlink::NetNs::open(path)};
+          net_ns && net_ns->cookie() == owner.net_ns_cookie) {
+        return net_ns;
+      }
+    } catch (const netlink::Error&) {
+      continue;  // gone, or no namespace any more
+    }
+  }
+  for (auto& held : netlink::held_net_namespaces(roots.proc)) {
+    if (held.net_ns.cookie() == owner.net_ns_cookie) {
+      return std::move(held.net_ns);
+    }
+  }
+  return std::nullopt;
+}
+
+Released release(Record record, Context& context, Places& places, int lock_fd) {
+  require_home(record, places);
+  Released released;
+  // The dhcp daemon gives a lease back over the interface itself, in the pod.
+  const bool ipam_first = record.ipam && record.ipam->type == "dhcp";
+  if (ipam_first) {
+    released.ipam_error = settle_ipam(record, context, lock_fd);
+  }
+  try {
+    released.left = Restorer{record, context, places}.restore();
+  } catch (const netlink::Error& error) {
+    released.left.emplace_back(error.what());
+  }
+  if (record.ipam && !ipam_first) {
+    released.ipam_error = settle_ipam(record, context, lock_fd);
+  }
+  if (released.is_complete()) {
+    context.store.remove(record.device);
+    return released;
+  }
+  context.log.error("the device could not be restored: its record stays for the next attempt",
+                    {{"left", fmt::format("{}", fmt::join(released.left, "; "))}});
+  record.ipam.reset();
+  record.completed = false;
+  context.store.write(record);
+  return released;
+}
+
+}  // namespace cni

@@ -1,0 +1,35 @@
+#pragma once
+
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "cni/context.hpp"
+#include "cni/error.hpp"
+#include "cni/record.hpp"
+#include "cni/state.hpp"
+
+namespace cni {
+
+/// How a release ended.
+struct Released {
+  std::vector<std::string> left;    ///< what could not be done on the device; its record stays then
+  std::optional<Error> ipam_error;  ///< the IPAM DEL that failed; it is owed from now on
+
+  [[nodiscard]] bool is_complete() const { return left.empty(); }
+};
+
+/// Undoes an attachment: brings the device home as the record says it was, tells IPAM, and deletes the record. Every way out of an
+/// attachment goes through here: a failed ADD, DEL, a repeated ADD, a stale record. It can be run any number of times, from any half-way
+/// state, and goes on past what fails. `places.pod` is the owner's namespace where it can still be reached. The caller holds the device's
+/// lock; `lock_fd` is it, for IPAM. Throws Error 100 when this process is not in the network namespace that the record calls home.
+[[nodiscard]] Released release(Record record, Context& context, Places& places, int lock_fd);
+
+/// What the device, which is as `now` says, shall be at home: what it was, but for the names and the index that others have meanwhile.
+[[nodiscard]] State home_target(const State& before, const State& now, const netlink::DeviceId& device, Places& places);
+
+/// The owner's namespace: the given path or the recorded one where it still leads to the recorded namespace, else whoever holds that
+/// namespace.
+[[nodiscard]] std::optional<netlink::NetNs> owner_net_ns(const Owner& owner, const std::string& given_path, const netlink::Roots& roots);
+
+}  // namespace cni

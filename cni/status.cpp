@@ -1,0 +1,46 @@
+#include <fmt/format.h>
+#include <unistd.h>
+
+#include <cerrno>
+#include <cstring>
+#include <filesystem>
+
+#include "cni/error.hpp"
+#include "cni/ipam.hpp"
+#include "cni/verbs.hpp"
+
+namespace cni {
+
+namespace {
+
+constexpr std::chrono::milliseconds kIpamTime{10'000};
+
+/// The directory, or where it does not exist yet the nearest that does.
+void require_writable(const std::string& data_dir) {
+  std::filesystem::path path{data_dir};
+  while (::access(path.c_str(), F_OK) != 0 && path.has_parent_path() && path != path.parent_path()) {
+    path = path.parent_path();
+  }
+  if (::access(path.c_str(), W_OK) != 0) {
+    throw Error(Code::plugin_not_available, fmt::format("the data directory '{}' cannot be written", data_dir),
+                fmt::format("{}: {}", path.string(), std::strerror(errno)));  // NOLINT(concurrency-mt-unsafe): the process has one thread
+  }
+}
+
+}  // namespace
+
+Outcome status(Context& context) {
+  require_writable(context.store.data_dir());
+  if (!context.network.ipam_type.empty()) {
+    try {
+      Ipam{context.ipam_request(), std::nullopt, context.log}.status(context.deadline.at_most(kIpamTime));
+    } catch (const Error& error) {
+      // 50 and 51 are STATUS' own; any other failure means that an ADD would fail too.
+      const bool is_its_own = error.code() == 50 || error.code() == 51;
+      throw Error(is_its_own ? error.code() : static_cast<int>(Code::plugin_not_available), error.what(), error.details());
+    }
+  }
+  return {};
+}
+
+}  // namespace cni
