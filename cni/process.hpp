@@ -36,7 +36,7 @@ struct Ending {
 };
 
 /// Runs the command in a process group of its own. Returns when the child has ended, also while a grandchild keeps its output open.
-/// Throws netlink::Error when it cannot be started.
+/// Throws netlink::Error when it cannot be started or waited for (SIGCHLD must not be ignored).
 [[nodiscard]] Ending run(const Command& command);
 
 }  // namespace cni
