@@ -12,6 +12,7 @@
 #include "cni/attach.hpp"
 #include "cni/claim.hpp"
 #include "cni/error.hpp"
+#include "cni/ipam.hpp"
 #include "cni/refuse.hpp"
 #include "cni/release.hpp"
 #include "cni/verbs.hpp"
@@ -63,6 +64,9 @@ class Addition {
   /// What can be refused without looking at anything but the call itself.
   void check_configuration() {
     check_sysctl_allowlist(config_.sysctls, kTuningAllowlist);
+    if (!context_.network.ipam_type.empty()) {
+      Ipam{context_.ipam_request(), std::nullopt, context_.log}.require_installed();
+    }
     if (context_.network.prev_result) {
       previous_ = parse_result(*context_.network.prev_result, context_.version, "prevResult");
     }

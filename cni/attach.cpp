@@ -134,8 +134,8 @@ Addressing ask_for_addresses(Context& context, const AttachConfig& config, Recor
     }
     return {.ips = std::move(result.ips), .routes = std::move(result.routes), .dns = config.dns.is_empty() ? result.dns : config.dns};
   } catch (const Error& error) {
-    // A plugin that does not speak the version, or is not there, has given nothing that a DEL could take back.
-    if (error.code() == static_cast<int>(Code::incompatible_version) || error.code() == static_cast<int>(Code::invalid_configuration)) {
+    // A plugin that does not speak the version has given nothing that a DEL could take back.
+    if (error.code() == static_cast<int>(Code::incompatible_version)) {
       record.ipam.reset();
     }
     throw;

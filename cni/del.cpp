@@ -9,6 +9,7 @@
 #include "cni/plan.hpp"
 #include "cni/release.hpp"
 #include "cni/select.hpp"
+#include "cni/undisturbed.hpp"
 #include "cni/verbs.hpp"
 #include "netlink/error.hpp"
 
@@ -26,6 +27,7 @@ class Deletion {
         places_{.host = netlink::Socket{NETLINK_ROUTE, netlink::NetNs::current()}, .pod = std::nullopt, .roots = context.roots} {}
 
   void run() {
+    const Undisturbed undisturbed;
     const auto key = find_key();
     if (!key) {
       delete_unrecorded();
@@ -87,16 +89,27 @@ class Deletion {
     if (!owed && context_.network.ipam_type.empty()) {
       return;
     }
+    Ipam ipam{owed.value_or(context_.ipam_request()), std::nullopt, context_.log};
     try {
-      Ipam{owed.value_or(context_.ipam_request()), std::nullopt, context_.log}.del(context_.deadline.at_most(kIpamTime));
+      ipam.del(context_.deadline.at_most(kIpamTime));
     } catch (const Error& error) {
-      if (!owed && error.code() == static_cast<int>(Code::incompatible_version)) {
-        context_.log.warning("the IPAM plugin cannot have given an address in this version", {{"error", error.what()}});
-        return;
+      // Neither a plugin that is not there nor one that does not speak the version has given an address, as far as anybody knows.
+      const bool gave_nothing = error.code() == static_cast<int>(Code::incompatible_version) || !is_installed(ipam);
+      if (owed || !gave_nothing) {
+        throw;
       }
-      throw;
+      context_.log.warning("nothing is attached, and the IPAM plugin cannot be asked", {{"error", error.what()}});
     }
     context_.store.remove_owed(owner_);
+  }
+
+  static bool is_installed(const Ipam& ipam) {
+    try {
+      ipam.require_installed();
+      return true;
+    } catch (const Error&) {
+      return false;
+    }
   }
 
   std::optional<IpamRequest> owed_request() {
@@ -124,6 +137,7 @@ class Deletion {
       return;
     }
     const auto device = netlink::identify(*link, std::span{&*link, 1});
+    const auto lock = lock_or_mark(device.key());
     State before = read(Location{.side = Side::pod, .link = *link}, places_);
     const auto now = before;
     if (context_.network.selectors.device) {
@@ -137,7 +151,10 @@ class Deletion {
       }
     }
     context_.log.warning("there is no record of the attachment: the interface was moved home, and its settings left as they were",
-                         {{"interface", subject.name}});
+                         {{"device", device.text()}});
+    if (context_.store.find(device.key())) {
+      context_.log.error("an unreadable record was set aside", {{"record", context_.store.set_aside(device.key())}});
+    }
   }
 
   /// By what the device itself says, or by an unreadable record whose name tells which device it was about.

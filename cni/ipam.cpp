@@ -110,7 +110,7 @@ std::string Ipam::run(const std::string& command, std::chrono::milliseconds time
                        .input = request_.input,
                        .time_limit = time_limit,
                        .inherited_fd = inherited_lock_});
-  } catch (const netlink::Error& error) {
+  } catch (const std::exception& error) {
     throw Error(Code::io_failure, fmt::format("IPAM plugin '{}' cannot be started: {}", request_.type, error.what()));
   }
   if (!ending.errors.empty()) {

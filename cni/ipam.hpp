@@ -19,6 +19,8 @@ class Ipam {
   Ipam(IpamRequest request, std::optional<int> inherited_lock, Log& log)
       : request_(std::move(request)), inherited_lock_(inherited_lock), log_(log) {}
 
+  /// Throws Error 7 when no directory of CNI_PATH has the plugin.
+  void require_installed() const { (void)find_plugin(); }
   /// `version`: of the configuration, in which a result without one of its own is read.
   [[nodiscard]] Result add(Version version, std::chrono::milliseconds time_limit);
   void del(std::chrono::milliseconds time_limit);

@@ -4,7 +4,7 @@
 #include <fmt/ranges.h>
 
 #include <chrono>
-#include <csignal>
+#include <memory>
 #include <utility>
 
 #include "cni/error.hpp"
@@ -105,15 +105,20 @@ Outcome call(const Invocation& invocation, Log& log, Call& call) {
   log.set_field("network", network.name);
   const auto time = environment.verb == Verb::add ? kAddTime : kOtherTime;
   const auto data_dir = node.data_dir;
-  Context context{.environment = std::move(environment),
-                  .network = std::move(network),
-                  .version = version,
-                  .node = std::move(node),
-                  .roots = {},
-                  .store = RecordStore{data_dir},
-                  .log = log,
-                  .deadline = Deadline{time}};
-  return dispatch(context);
+  // Shared, because the undoing of an ADD may come after the verb has returned.
+  const auto context = std::make_shared<Context>(Context{.environment = std::move(environment),
+                                                         .network = std::move(network),
+                                                         .version = version,
+                                                         .node = std::move(node),
+                                                         .roots = {},
+                                                         .store = RecordStore{data_dir},
+                                                         .log = log,
+                                                         .deadline = Deadline{time}});
+  auto outcome = dispatch(*context);
+  if (outcome.undo) {
+    outcome.undo = [context, undo = std::move(outcome.undo)] { undo(); };
+  }
+  return outcome;
 }
 
 Outcome answer_error(const Error& error, const std::string& cni_version, Log& log) {

@@ -40,35 +40,49 @@ void make_directories(const std::string& path) {
   ::chmod(path.c_str(), kDirectoryMode);
 }
 
-/// `<path>.new`, then rename: a reader sees the old content or the new, whatever dies when.
-void replace_file(const std::string& path, std::string_view content, Durability durability) {
-  const auto directory = std::filesystem::path{path}.parent_path().string();
-  const auto temporary = path + ".new";
-  const auto open_temporary = [&] {
-    return netlink::UniqueFd{::open(temporary.c_str(), O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC | O_NOFOLLOW, kFileMode)};
-  };
-  auto fd = open_temporary();
-  if (!fd.is_open() && errno == ENOENT) {
-    make_directories(directory);
-    fd = open_temporary();
-  }
-  if (!fd.is_open()) {
-    netlink::throw_errno("write " + temporary);
-  }
+void write_all(int fd, std::string_view content, const std::string& path) {
   while (!content.empty()) {
-    const auto written = ::write(fd.get(), content.data(), content.size());
+    const auto written = ::write(fd, content.data(), content.size());
     if (written < 0 && errno != EINTR) {
-      netlink::throw_errno("write " + temporary);
+      netlink::throw_errno("write " + path);
     }
     content.remove_prefix(written < 0 ? 0 : static_cast<std::size_t>(written));
   }
-  if (durability == Durability::machine) {
-    sync(fd.get(), temporary);
+}
+
+netlink::UniqueFd open_new(const std::string& path) {
+  const auto open = [&] {
+    return netlink::UniqueFd{::open(path.c_str(), O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC | O_NOFOLLOW, kFileMode)};
+  };
+  auto fd = open();
+  if (!fd.is_open() && errno == ENOENT) {
+    make_directories(std::filesystem::path{path}.parent_path().string());
+    fd = open();
   }
-  if (::rename(temporary.c_str(), path.c_str()) != 0) {
-    netlink::throw_errno("rename " + temporary);
+  if (!fd.is_open()) {
+    netlink::throw_errno("write " + path);
+  }
+  return fd;
+}
+
+/// `<path>.new`, then rename: a reader sees the old content or the new, whatever dies when.
+void replace_file(const std::string& path, std::string_view content, Durability durability) {
+  const auto temporary = path + ".new";
+  const auto fd = open_new(temporary);
+  try {
+    write_all(fd.get(), content, temporary);
+    if (durability == Durability::machine) {
+      sync(fd.get(), temporary);
+    }
+    if (::rename(temporary.c_str(), path.c_str()) != 0) {
+      netlink::throw_errno("rename " + temporary);
+    }
+  } catch (const netlink::Error&) {
+    ::unlink(temporary.c_str());
+    throw;
   }
   if (durability == Durability::machine) {
+    const auto directory = std::filesystem::path{path}.parent_path().string();
     const netlink::UniqueFd parent{::open(directory.c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC)};
     sync(parent.get(), directory);
   }

@@ -10,6 +10,7 @@
 
 #include "cni/ipam.hpp"
 #include "cni/plan.hpp"
+#include "cni/undisturbed.hpp"
 #include "netlink/error.hpp"
 
 namespace cni {
@@ -32,11 +33,10 @@ bool may_come_home(const netlink::DeviceId& device, const netlink::Roots& roots)
   return driver && !netlink::is_userspace_driver(*driver);
 }
 
-std::optional<State> wait_for_device(const netlink::DeviceId& device, Places& places, const Deadline& deadline) {
-  const Deadline until{deadline.at_most(kHomecomingWait)};
+std::optional<State> wait_for_device(const netlink::DeviceId& device, Places& places, const Deadline& homecoming) {
   while (true) {
     auto state = read(device, places);
-    if (state || !may_come_home(device, places.roots) || until.has_passed()) {
+    if (state || homecoming.has_passed() || !may_come_home(device, places.roots)) {
       return state;
     }
     std::this_thread::sleep_for(kHomecomingPause);
@@ -46,26 +46,22 @@ std::optional<State> wait_for_device(const netlink::DeviceId& device, Places& pl
 /// The restoring of one device: what was done, and what could not be.
 class Restorer {
  public:
-  Restorer(Record& record, Context& context, Places& places) : record_(record), context_(context), places_(places) {}
+  Restorer(Record& record, Context& context, Places& places)
+      : record_(record), context_(context), places_(places), homecoming_(context.deadline.at_most(kHomecomingWait)) {}
 
   std::vector<std::string> restore() {
     if (!device_part_is_valid()) {
       return {};
     }
-    auto now = wait_for_device(record_.device, places_, context_.deadline);
-    if (!now) {
-      return report_absence();
-    }
-    // A move resets what nobody can foresee, so there is a new plan behind it; another pass repeats what a race made fail.
-    for (int pass = 0; pass < kPasses && now; ++pass) {
-      const auto wanted = home_target(record_.before, *now, record_.device, places_);
-      const auto steps = plan(*now, wanted);
-      failures_.clear();
-      if (steps.empty()) {
-        break;
+    // A move resets what nobody can foresee, so there is a new plan behind it; another pass repeats what a race or a lost answer made fail.
+    for (int pass = 0; pass < kPasses; ++pass) {
+      try {
+        if (restore_once()) {
+          return {};
+        }
+      } catch (const netlink::Error& error) {
+        failures_ = {error.what()};
       }
-      apply_all(steps, *now);
-      now = read(record_.device, places_);
     }
     return failures_;
   }
@@ -84,12 +80,25 @@ class Restorer {
     return true;
   }
 
-  std::vector<std::string> report_absence() {
-    if (may_come_home(record_.device, places_.roots)) {
-      return {fmt::format("{} is in no namespace that can be reached", record_.device.text())};
+  /// True when nothing is left to be done.
+  bool restore_once() {
+    const auto now = wait_for_device(record_.device, places_, homecoming_);
+    if (!now) {
+      failures_ = {fmt::format("{} is in no namespace that can be reached", record_.device.text())};
+      return is_gone();
     }
-    context_.log.info("the device is gone", {{"device", record_.device.text()}});
-    return {};
+    const auto steps = plan(*now, home_target(record_.before, *now, record_.device, places_));
+    failures_.clear();
+    apply_all(steps, *now);
+    return steps.empty();
+  }
+
+  [[nodiscard]] bool is_gone() {
+    const bool gone = !may_come_home(record_.device, places_.roots);
+    if (gone) {
+      context_.log.info("the device is gone");
+    }
+    return gone;
   }
 
   void apply_all(const std::vector<Step>& steps, const State& now) {
@@ -117,6 +126,7 @@ class Restorer {
   Record& record_;
   Context& context_;
   Places& places_;
+  Deadline homecoming_;
   std::vector<std::string> failures_;
 };
 
@@ -186,6 +196,7 @@ std::optional<netlink::NetNs> owner_net_ns(const Owner& owner, const std::string
 }
 
 Released release(Record record, Context& context, Places& places, int lock_fd) {
+  const Undisturbed undisturbed;
   require_home(record, places);
   Released released;
   // The dhcp daemon gives a lease back over the interface itself, in the pod.

@@ -29,10 +29,11 @@ std::optional<std::string> read_file(const std::string& path, std::size_t limit)
     if (count < 0) {
       return std::nullopt;
     }
-    if (count == 0) {
+    content.append(buffer.data(), static_cast<std::size_t>(count));
+    // On the file systems we read from, a short read is the end; asking again would double the work for a small file.
+    if (static_cast<std::size_t>(count) < buffer.size()) {
       break;
     }
-    content.append(buffer.data(), static_cast<std::size_t>(count));
   }
   return content;
 }

@@ -85,6 +85,8 @@ int run_plugin() {
 int main(int argc, char** /*argv*/) {
   // A reader that has gone away is seen in the result of write.
   std::signal(SIGPIPE, SIG_IGN);  // NOLINT(cert-err33-c): it cannot fail for this signal
+  // A caller that ignores it hands that on, and then no child could be waited for.
+  std::signal(SIGCHLD, SIG_DFL);  // NOLINT(cert-err33-c)
   open_standard_descriptors();
   try {
     const char* command = std::getenv("CNI_COMMAND");  // NOLINT(concurrency-mt-unsafe): the process has one thread
