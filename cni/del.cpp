@@ -136,13 +136,14 @@ class Deletion {
     if (!link || !is_configured_device(*link)) {
       return;
     }
-    const auto device = netlink::identify(*link, std::span{&*link, 1});
+    auto device = netlink::identify(*link, std::span{&*link, 1});
     const auto lock = lock_or_mark(device.key());
     State before = read(Location{.side = Side::pod, .link = *link}, places_);
     const auto now = before;
     if (context_.network.selectors.device) {
       before.name = *context_.network.selectors.device;
     }
+    (void)reserve_home_index(device, now, places_);
     const auto wanted = home_target(before, now, device, places_);
     Subject subject{.device = device, .side = Side::pod, .index = link->index, .name = link->name};
     for (const auto& step : plan(now, wanted)) {

@@ -160,6 +160,7 @@ Json print(const netlink::DeviceId& device) {
           {"permanentMac", hardware_text(device.permanent_address)},
           {"hostIndex", device.host_index},
           {"podIndex", device.pod_index},
+          {"homeIndex", device.home_index},
           {"kind", device.kind}};
 }
 
@@ -171,6 +172,7 @@ netlink::DeviceId read_device(const Json& json) {
   device.permanent_address = read_hardware(json.at("permanentMac"));
   device.host_index = json.at("hostIndex");
   device.pod_index = json.at("podIndex");
+  device.home_index = json.at("homeIndex");
   device.kind = json.at("kind");
   return device;
 }

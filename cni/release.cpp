@@ -87,7 +87,12 @@ class Restorer {
       failures_ = {fmt::format("{} is in no namespace that can be reached", record_.device.text())};
       return is_gone();
     }
-    const auto steps = plan(*now, home_target(record_.before, *now, record_.device, places_));
+    if (reserve_home_index(record_.device, *now, places_)) {
+      context_.store.write(record_);
+    }
+    const auto wanted = home_target(record_.before, *now, record_.device, places_);
+    note_lost_names(wanted);
+    const auto steps = plan(*now, wanted);
     failures_.clear();
     apply_all(steps, *now);
     return steps.empty();
@@ -110,16 +115,24 @@ class Restorer {
       } catch (const netlink::Error& error) {
         failures_.emplace_back(error.what());
       }
-      if (const auto* move = std::get_if<Move>(&step)) {
-        note_fallback(move->name);
+      if (std::holds_alternative<Move>(step)) {
         return;
       }
     }
   }
 
-  void note_fallback(const std::string& name) {
-    if (name != record_.before.name) {
-      context_.log.warning(fmt::format("the host name '{}' is taken: the interface comes home as '{}'", record_.before.name, name));
+  /// Names are said once, by the pass that finds them taken first.
+  void note_lost_names(const State& wanted) {
+    if (std::exchange(names_noted_, true)) {
+      return;
+    }
+    if (wanted.name != record_.before.name) {
+      context_.log.warning(fmt::format("the host name '{}' is taken: the interface comes home as '{}'", record_.before.name, wanted.name));
+    }
+    for (const auto& altname : record_.before.altnames) {
+      if (std::ranges::find(wanted.altnames, altname) == wanted.altnames.end()) {
+        context_.log.warning(fmt::format("the altname '{}' is taken in the host: the interface comes home without it", altname));
+      }
     }
   }
 
@@ -128,6 +141,7 @@ class Restorer {
   Places& places_;
   Deadline homecoming_;
   std::vector<std::string> failures_;
+  bool names_noted_ = false;
 };
 
 /// Asks for the DEL; what fails becomes a debt that a repeated DEL pays.
@@ -170,10 +184,21 @@ State home_target(const State& before, const State& now, const netlink::DeviceId
     }
   }
   std::erase_if(wanted.altnames, [&](const std::string& altname) { return altname == wanted.name || !is_free(altname, now, places); });
-  if (now.side == Side::pod && netlink::find_link(places.host, wanted.index)) {
-    wanted.index = device.parent ? 0 : device.pod_index;
+  if (!device.parent && device.home_index != 0) {
+    wanted.index = device.home_index;
+  } else if (now.side == Side::pod && netlink::find_link(places.host, wanted.index)) {
+    wanted.index = 0;  // whichever the kernel gives it
   }
   return wanted;
+}
+
+bool reserve_home_index(netlink::DeviceId& device, const State& now, Places& places) {
+  const int wanted = device.home_index != 0 ? device.home_index : device.host_index;
+  if (device.parent || now.side == Side::host || !netlink::find_link(places.host, wanted)) {
+    return false;
+  }
+  device.home_index = netlink::choose_free_index(places.host, *places.pod);
+  return true;
 }
 
 std::optional<netlink::NetNs> owner_net_ns(const Owner& owner, const std::string& given_path, const netlink::Roots& roots) {

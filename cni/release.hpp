@@ -28,6 +28,10 @@ struct Released {
 /// What the device, which is as `now` says, shall be at home: what it was, but for the names and the index that others have meanwhile.
 [[nodiscard]] State home_target(const State& before, const State& now, const netlink::DeviceId& device, Places& places);
 
+/// Gives a software device, which is known by its index, another one to come home under when its own has been taken. True when it did:
+/// whoever keeps the identity has to write it down before the move.
+[[nodiscard]] bool reserve_home_index(netlink::DeviceId& device, const State& now, Places& places);
+
 /// The owner's namespace: the given path or the recorded one where it still leads to the recorded namespace, else whoever holds that
 /// namespace.
 [[nodiscard]] std::optional<netlink::NetNs> owner_net_ns(const Owner& owner, const std::string& given_path, const netlink::Roots& roots);

@@ -56,14 +56,9 @@ DeviceId identify(const Link& link, std::span<const Link> all) {
 }
 
 std::optional<Link> find_device(Socket& socket, const DeviceId& device, Side side) {
-  if (auto link = find_link(socket, device.pod_index); link && is_device(*link, device)) {
+  const int index_at_home = device.home_index != 0 ? device.home_index : device.host_index;
+  if (auto link = find_link(socket, side == Side::host ? index_at_home : device.pod_index); link && is_device(*link, device)) {
     return link;
-  }
-  // A software device that came home while its index was taken kept the one it had in the pod: hence the pod's first.
-  if (side == Side::host && device.host_index != device.pod_index) {
-    if (auto link = find_link(socket, device.host_index); link && is_device(*link, device)) {
-      return link;
-    }
   }
   if (!device.parent) {
     return std::nullopt;

@@ -19,6 +19,7 @@ struct DeviceId {
   HardwareAddress permanent_address;  ///< empty where the parent has one netdev alone
   int host_index = 0;                 ///< without a parent: its identity in the host; with one: where to look first
   int pod_index = 0;                  ///< likewise in the pod
+  int home_index = 0;                 ///< its identity in the host from its return on, where host_index was taken meanwhile; 0 = host_index
   std::string kind;
 
   /// `pci-0000:3b:00.2`, `netdev-7`: names the record and the lock. Contains no '/'.
