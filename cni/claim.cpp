@@ -104,7 +104,7 @@ class Claimer {
     if (!link) {
       return std::nullopt;
     }
-    const auto device = netlink::identify(*link, links);
+    const auto device = identify(*link, links);
     // Again, now that the lock is ours: somebody may have taken it in between.
     auto current = netlink::find_device(places_.host, device, Side::host);
     if (!current || device.key() != *key) {
@@ -120,10 +120,17 @@ class Claimer {
                  .before = std::move(before)};
   }
 
+  /// A sibling may be here, or away and on record.
+  [[nodiscard]] netlink::DeviceId identify(const netlink::Link& link, std::span<const netlink::Link> links) const {
+    const bool has_siblings = link.parent && (std::ranges::count(links, link.parent, &netlink::Link::parent) > 1 ||
+                                              context_.store.has_sibling_records(*link.parent));
+    return netlink::identify(link, has_siblings);
+  }
+
   /// The record that the selectors match comes first where it is stale: the name they look for may be that of a device which came home
   /// under another, or which the device that has it now took from the pod.
   std::optional<std::string> key_to_lock(const std::optional<netlink::Link>& link, std::span<const netlink::Link> links) {
-    const auto link_key = link ? std::optional{netlink::identify(*link, links).key()} : std::nullopt;
+    const auto link_key = link ? std::optional{identify(*link, links).key()} : std::nullopt;
     for (const auto& found : context_.store.all()) {
       const auto* record = std::get_if<Record>(&found);
       if (record == nullptr || record->device.key() == link_key ||

@@ -136,7 +136,7 @@ class Deletion {
     if (!link || !is_configured_device(*link)) {
       return;
     }
-    auto device = netlink::identify(*link, std::span{&*link, 1});
+    auto device = netlink::identify(*link, false);
     const auto lock = lock_or_mark(device.key());
     State before = read(Location{.side = Side::pod, .link = *link}, places_);
     const auto now = before;
@@ -169,7 +169,7 @@ class Deletion {
     } catch (const Error&) {
       return false;  // no selector
     }
-    const auto found = context_.store.find(netlink::identify(link, std::span{&link, 1}).key());
+    const auto found = context_.store.find(netlink::identify(link, false).key());
     return found && std::holds_alternative<RecordStore::Unreadable>(*found);
   }
 

@@ -35,7 +35,7 @@ netlink::UniqueFd open_in_lock_directory(const std::string& name, int flags) {
 }
 
 std::string mark_name(const std::string& container_id, const std::string& interface_name) {
-  return fmt::format("{}-{}.del", container_id, interface_name);
+  return fmt::format("{}:{}.del", container_id, interface_name);
 }
 
 }  // namespace

@@ -39,6 +39,7 @@ class Planner {
       add(RemoveAltname{std::move(altname)});
     }
     plan_place();
+    plan_xdp();
     plan_link();
     for (auto& altname : missing_from(wanted_.altnames, now_.altnames)) {
       add(AddAltname{std::move(altname)});
@@ -87,6 +88,15 @@ class Planner {
     }
   }
 
+  /// Before the MTU, which a program in driver mode limits.
+  void plan_xdp() {
+    for (const auto& program : now_.xdp) {
+      if (std::ranges::find(wanted_.xdp, program) == wanted_.xdp.end()) {
+        add(DetachXdp{program});
+      }
+    }
+  }
+
   void plan_link() {
     const bool done_by_move = moves_ && wanted_.side == Side::pod;
     if (mac_differs() && !done_by_move) {
@@ -107,11 +117,6 @@ class Planner {
     if (now_.allmulti != wanted_.allmulti) {
       add(SetFlag{IFF_ALLMULTI, wanted_.allmulti});
     }
-    for (const auto& program : now_.xdp) {
-      if (std::ranges::find(wanted_.xdp, program) == wanted_.xdp.end()) {
-        add(DetachXdp{program});
-      }
-    }
   }
 
   /// A move resets them all, so that nothing is known of their values behind it.
@@ -128,11 +133,12 @@ class Planner {
                           [](const Step& step) { return std::get<WriteSysctl>(step).path.ends_with(kStableSecret); });
   }
 
+  /// Going down takes IPv6 addresses away, as going down takes routes.
   void plan_addresses() {
     for (const auto& address : wanted_.addresses) {
-      const bool present =
-          !moves_ && std::ranges::find(now_.addresses, address.prefix, &netlink::InterfaceAddress::prefix) != now_.addresses.end();
-      if (!present) {
+      const bool lost = moves_ || (up_ != now_.up && address.prefix.address.family() == netlink::Family::v6);
+      const bool present = std::ranges::find(now_.addresses, address.prefix, &netlink::InterfaceAddress::prefix) != now_.addresses.end();
+      if (lost || !present) {
         add(AddAddress{address});
       }
     }

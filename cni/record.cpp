@@ -2,6 +2,7 @@
 
 #include <fmt/format.h>
 
+#include <cstdint>
 #include <utility>
 
 #include "cni/error.hpp"
@@ -44,6 +45,16 @@ netlink::IpPrefix read_prefix(const std::string& text) {
   return *prefix;
 }
 
+/// The library reads true, 1.5 and 4294967297 as numbers of any type.
+template <typename T>
+T number(const Json& value) {
+  if (!value.is_number_integer() ||
+      (value.is_number_unsigned() ? !std::in_range<T>(value.get<std::uint64_t>()) : !std::in_range<T>(value.get<std::int64_t>()))) {
+    throw Error(Code::decode_failure, "the record has a wrong number: " + value.dump());
+  }
+  return value.get<T>();
+}
+
 template <typename T>
 Json optional_json(const std::optional<T>& value) {
   return value ? Json(*value) : Json(nullptr);
@@ -51,7 +62,7 @@ Json optional_json(const std::optional<T>& value) {
 
 template <typename T>
 std::optional<T> read_optional(const Json& value) {
-  return value.is_null() ? std::nullopt : std::optional<T>{value.get<T>()};
+  return value.is_null() ? std::nullopt : std::optional<T>{number<T>(value)};
 }
 
 Json ip_json(const std::optional<netlink::IpAddress>& address) {
@@ -71,8 +82,8 @@ netlink::InterfaceAddress read_interface_address(const Json& json) {
   return {.prefix = read_prefix(json.at("prefix")),
           .peer = read_optional_ip(json.at("peer")),
           .broadcast = read_optional_ip(json.at("broadcast")),
-          .scope = json.at("scope"),
-          .flags = json.at("flags"),
+          .scope = number<std::uint8_t>(json.at("scope")),
+          .flags = number<std::uint32_t>(json.at("flags")),
           .label = json.at("label")};
 }
 
@@ -93,10 +104,10 @@ netlink::Route read_route(const Json& json) {
   return {.destination = read_prefix(json.at("destination")),
           .gateway = read_optional_ip(json.at("gateway")),
           .source = read_optional_ip(json.at("source")),
-          .table = json.at("table"),
-          .priority = json.at("priority"),
-          .scope = json.at("scope"),
-          .protocol = json.at("protocol"),
+          .table = number<std::uint32_t>(json.at("table")),
+          .priority = number<std::uint32_t>(json.at("priority")),
+          .scope = number<std::uint8_t>(json.at("scope")),
+          .protocol = number<std::uint8_t>(json.at("protocol")),
           .on_link = json.at("onLink"),
           .mtu = read_optional<std::uint32_t>(json.at("mtu")),
           .advmss = read_optional<std::uint32_t>(json.at("advmss"))};
@@ -131,7 +142,7 @@ Json print(const State& state) {
 
 State read_state(const Json& json) {
   State state;
-  state.index = json.at("index");
+  state.index = number<int>(json.at("index"));
   state.name = json.at("name");
   state.altnames = json.at("altnames").get<std::vector<std::string>>();
   state.alias = json.at("alias");
@@ -143,7 +154,7 @@ State read_state(const Json& json) {
   state.tx_queue_length = read_optional<std::uint32_t>(json.at("txQueueLength"));
   state.sysctls = json.at("sysctls").get<netlink::Sysctls>();
   for (const auto& program : json.at("xdp")) {
-    state.xdp.push_back({.mode = program.at("mode"), .id = program.at("id")});
+    state.xdp.push_back({.mode = number<std::uint8_t>(program.at("mode")), .id = number<std::uint32_t>(program.at("id"))});
   }
   for (const auto& address : json.at("addresses")) {
     state.addresses.push_back(read_interface_address(address));
@@ -170,9 +181,9 @@ netlink::DeviceId read_device(const Json& json) {
     device.parent = netlink::BusAddress{json.at("bus"), address};
   }
   device.permanent_address = read_hardware(json.at("permanentMac"));
-  device.host_index = json.at("hostIndex");
-  device.pod_index = json.at("podIndex");
-  device.home_index = json.at("homeIndex");
+  device.host_index = number<int>(json.at("hostIndex"));
+  device.pod_index = number<int>(json.at("podIndex"));
+  device.home_index = number<int>(json.at("homeIndex"));
   device.kind = json.at("kind");
   return device;
 }
@@ -189,7 +200,7 @@ Owner read_owner(const Json& json) {
           .interface_name = json.at("interface"),
           .pod = json.at("pod"),
           .net_ns_path = json.at("netns"),
-          .net_ns_cookie = json.at("netnsCookie"),
+          .net_ns_cookie = number<std::uint64_t>(json.at("netnsCookie")),
           .since = json.at("since")};
 }
 
@@ -223,6 +234,16 @@ auto reading(Function&& function) {
   }
 }
 
+/// A name that came back changed would be worse than none: what JSON cannot hold is refused.
+std::string text_of(const Json& json) {
+  try {
+    return json.dump(1) + '\n';
+  } catch (const Json::exception&) {
+    throw Error(Code::device_cannot_be_taken, "a name, alias or variable that has to be recorded is no UTF-8 text",
+                "Rename the interface, or correct CNI_ARGS.");
+  }
+}
+
 }  // namespace
 
 std::string Owner::text() const {
@@ -243,22 +264,23 @@ std::string print_record(const Record& record) {
                   {"ipam", record.ipam ? print(*record.ipam) : Json(nullptr)},
                   {"completed", record.completed},
                   {"result", record.result}};
-  return json.dump(1, ' ', false, Json::error_handler_t::replace) + '\n';
+  return text_of(json);
 }
 
 Record parse_record(std::string_view text) {
   return reading([&] {
     const auto json = parse_json(text);
-    if (const int format = json.at("format"); format != kFormat) {
+    if (const int format = number<int>(json.at("format")); format != kFormat) {
       throw Error(Code::decode_failure, fmt::format("the record has format {}, and this release knows format {} alone", format, kFormat));
     }
     const auto& incarnation = json.at("incarnation");
     Record record;
     record.owner = read_owner(json.at("owner"));
-    record.home_cookie = json.at("home");
+    record.home_cookie = number<std::uint64_t>(json.at("home"));
     record.device = read_device(json.at("device"));
-    record.incarnation = {
-        .boot_id = incarnation.at("bootID"), .device_inode = incarnation.at("deviceInode"), .driver_inode = incarnation.at("driverInode")};
+    record.incarnation = {.boot_id = incarnation.at("bootID"),
+                          .device_inode = number<std::uint64_t>(incarnation.at("deviceInode")),
+                          .driver_inode = number<std::uint64_t>(incarnation.at("driverInode"))};
     record.before = read_state(json.at("before"));
     if (!json.at("ipam").is_null()) {
       record.ipam = read_ipam(json.at("ipam"));
@@ -270,7 +292,7 @@ Record parse_record(std::string_view text) {
 }
 
 std::string print_ipam_request(const IpamRequest& request) {
-  return print(request).dump(1, ' ', false, Json::error_handler_t::replace) + '\n';
+  return text_of(print(request));
 }
 
 IpamRequest parse_ipam_request(std::string_view text) {

@@ -73,6 +73,8 @@ class RecordStore {
   [[nodiscard]] std::optional<Found> find(const std::string& key) const;
   /// Every record whose file contains `text`; the empty text is in all of them.
   [[nodiscard]] std::vector<Found> all(std::string_view text = {}) const;
+  /// Whether a netdev of this bus device is on record that is one of several.
+  [[nodiscard]] bool has_sibling_records(const netlink::BusAddress& parent) const;
   void write(const Record& record);
   void remove(const netlink::DeviceId& device);
   /// Keeps an unreadable record under another name, out of the way; gives the new path.

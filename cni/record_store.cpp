@@ -3,6 +3,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <cerrno>
 #include <filesystem>
 #include <string>
@@ -113,7 +114,8 @@ std::string RecordStore::record_path(const std::string& key) const {
 }
 
 std::string RecordStore::owed_path(const Owner& owner) const {
-  return fmt::format("{}/owed/{}-{}-{}{}", data_dir_, owner.network, owner.container_id, owner.interface_name, kSuffix);
+  // No identifier and no interface name has a ':'; the network, which may be long, is a directory of its own.
+  return fmt::format("{}/owed/{}/{}:{}{}", data_dir_, owner.network, owner.container_id, owner.interface_name, kSuffix);
 }
 
 std::optional<RecordStore::Found> RecordStore::find(const std::string& key) const {
@@ -135,6 +137,14 @@ std::vector<RecordStore::Found> RecordStore::all(std::string_view text) const {
     }
   }
   return found;
+}
+
+bool RecordStore::has_sibling_records(const netlink::BusAddress& parent) const {
+  netlink::DeviceId alone;
+  alone.parent = parent;
+  const auto prefix = alone.key() + '-';
+  return std::ranges::any_of(netlink::directory_entries(data_dir_ + "/devices"),
+                             [&](const std::string& name) { return name.starts_with(prefix); });
 }
 
 void RecordStore::write(const Record& record) {

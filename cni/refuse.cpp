@@ -7,7 +7,7 @@
 
 #include <algorithm>
 #include <array>
-#include <cctype>
+#include <iterator>
 #include <string_view>
 
 #include "cni/error.hpp"
@@ -30,7 +30,7 @@ bool is_immovable(const netlink::Link& link) {
   return link.has_flag(IFF_LOOPBACK) || std::ranges::find(kKinds, link.kind) != kKinds.end();
 }
 
-/// `pf0vf3`, `c1pf0sf7`: what switchdev drivers call the port of a function that is elsewhere.
+/// `pf0`, `pf0vf3`, `c1pf0sf7`, where an uplink is `p0`: what switchdev drivers call the port of a function that is elsewhere.
 bool is_representor(const netlink::Link& link) {
   std::string_view name = link.physical_port_name;
   const auto skip = [&](std::string_view word) {
@@ -46,7 +46,7 @@ bool is_representor(const netlink::Link& link) {
     return false;
   }
   skip("c");
-  return skip("pf") && (skip("vf") || skip("sf"));
+  return skip("pf") && (name.empty() || skip("vf") || skip("sf"));
 }
 
 }  // namespace
@@ -135,9 +135,17 @@ void refuse_by_node(const NodeConfig& node, const std::vector<Selector>& selecto
   if (allow_in_use && !node.allow_in_use) {
     throw Error(Code::device_cannot_be_taken, "this node does not allow 'allowInUse'", kWhatToDo);
   }
+  auto names = link.altnames;
+  names.push_back(link.name);
+  if (link.parent) {
+    names.push_back(link.parent->address);
+  }
+  for (const auto& selector : selectors) {
+    // A virtio NIC's parent is the virtio device, and people know the PCI function above it.
+    std::ranges::transform(selector.parents(), std::back_inserter(names), &netlink::BusAddress::address);
+  }
   const auto is_allowed = [&](const std::string& pattern) {
-    return ::fnmatch(pattern.c_str(), link.name.c_str(), 0) == 0 ||
-           (link.parent && ::fnmatch(pattern.c_str(), link.parent->address.c_str(), 0) == 0);
+    return std::ranges::any_of(names, [&](const std::string& name) { return ::fnmatch(pattern.c_str(), name.c_str(), 0) == 0; });
   };
   if (node.allowed_devices && std::ranges::none_of(*node.allowed_devices, is_allowed)) {
     throw Error(Code::device_cannot_be_taken,

@@ -144,15 +144,27 @@ class Restorer {
   bool names_noted_ = false;
 };
 
+void remove_owed(const Owner& owner, Context& context) {
+  try {
+    context.store.remove_owed(owner);
+  } catch (const netlink::Error& error) {
+    context.log.error("a paid debt stays in the books", {{"error", error.what()}});
+  }
+}
+
 /// Asks for the DEL; what fails becomes a debt that a repeated DEL pays.
 std::optional<Error> settle_ipam(const Record& record, Context& context, int lock_fd) {
   try {
     Ipam{*record.ipam, lock_fd, context.log}.del(std::max(kLeastIpamTime, context.deadline.at_most(kIpamTime)));
-    context.store.remove_owed(record.owner);
+    remove_owed(record.owner, context);
     return std::nullopt;
   } catch (const Error& error) {
-    context.store.write_owed(record.owner, *record.ipam);
     context.log.error("the IPAM DEL failed and is owed from now on", {{"error", error.what()}});
+    try {
+      context.store.write_owed(record.owner, *record.ipam);
+    } catch (const netlink::Error& owing) {
+      context.log.error("what is owed could not be written down", {{"error", owing.what()}});
+    }
     return error;
   }
 }

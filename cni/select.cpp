@@ -95,7 +95,8 @@ Selector Selector::by_hardware_address(const netlink::HardwareAddress& address) 
 
 Selector Selector::by_kernel_path(std::string path, const netlink::Roots& roots) {
   Selector selector{"kernelpath", std::move(path)};
-  const auto directory = roots.sys + selector.value_.substr(std::string{"/sys"}.size());
+  auto directory = roots.sys + selector.value_.substr(std::string{"/sys"}.size());
+  directory.resize(directory.find_last_not_of('/') + 1);
   if (const auto text = netlink::read_line(directory + "/ifindex")) {
     int index = 0;
     std::from_chars(text->data(), text->data() + text->size(), index);

@@ -87,8 +87,7 @@ std::vector<InterfaceAddress> addresses(Socket& socket, int index) {
       make_request, "list the addresses of interface " + std::to_string(index),
       [&](int type, std::span<const std::byte> payload) {
         std::vector<std::pair<int, InterfaceAddress>> parsed;
-        Request message{type, 0};
-        message.append_payload(payload);
+        auto message = Request::received(type, payload);
         nlmsg_set_proto(message.get(), NETLINK_ROUTE);
         nl_msg_parse(message.get(), collect, &parsed);
         for (auto& [owner, address] : parsed) {

@@ -42,14 +42,14 @@ std::string DeviceId::text() const {
   return permanent_address.is_empty() ? parent->text() : parent->text() + " (" + permanent_address.text() + ')';
 }
 
-DeviceId identify(const Link& link, std::span<const Link> all) {
+DeviceId identify(const Link& link, bool has_siblings) {
   DeviceId device;
   device.host_index = link.index;
   device.pod_index = link.index;
   device.kind = link.kind;
   device.parent = link.parent;
-  const bool has_siblings = link.parent && std::ranges::count(all, link.parent, &Link::parent) > 1;
-  if (has_siblings) {
+  // Only where it is needed: some drivers change the permanent address of a VF when the PF sets one.
+  if (link.parent && has_siblings) {
     device.permanent_address = link.permanent_address.is_empty() ? link.address : link.permanent_address;
   }
   return device;

@@ -29,8 +29,8 @@ struct DeviceId {
   bool operator==(const DeviceId&) const = default;
 };
 
-/// The identity of `link`, which is one of `all` links of its namespace.
-[[nodiscard]] DeviceId identify(const Link& link, std::span<const Link> all);
+/// The identity of `link`. `has_siblings`: its parent has other netdevs, here or elsewhere.
+[[nodiscard]] DeviceId identify(const Link& link, bool has_siblings);
 
 enum class Side { host, pod };
 

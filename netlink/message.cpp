@@ -21,6 +21,15 @@ Request::Request(int type, int flags) : message_(nlmsg_alloc_simple(type, flags)
   require(message_ != nullptr);
 }
 
+Request Request::received(int type, std::span<const std::byte> payload) {
+  // libnl gives a message one page unless it is told better.
+  Request message{nlmsg_alloc_size(static_cast<std::size_t>(nlmsg_size(static_cast<int>(payload.size()))) + NLMSG_ALIGNTO)};
+  require(message.message_ != nullptr);
+  require(nlmsg_put(message.get(), NL_AUTO_PORT, NL_AUTO_SEQ, type, 0, 0) != nullptr);
+  message.append_payload(payload);
+  return message;
+}
+
 void Request::append_payload(std::span<const std::byte> bytes) {
   // libnl copies; its parameter has no const.
   require(nlmsg_append(message_.get(), const_cast<std::byte*>(bytes.data()), bytes.size(), NLMSG_ALIGNTO) == 0);

@@ -25,12 +25,13 @@ class Request {
   Request(int type, int flags);
   /// Takes over a message that libnl-route built.
   explicit Request(nl_msg* message) : message_(message) {}
+  /// A message that was received, whole again, for libnl-route's parsers.
+  [[nodiscard]] static Request received(int type, std::span<const std::byte> payload);
 
   template <typename Header>
   void append(const Header& header) {
     append_payload(std::as_bytes(std::span{&header, 1}));
   }
-  void append_payload(std::span<const std::byte> bytes);
   void put(int attribute, std::span<const std::byte> bytes);
   void put(int attribute, std::uint32_t value) { put(attribute, std::as_bytes(std::span{&value, 1})); }
   void put(int attribute, std::int32_t value) { put(attribute, std::as_bytes(std::span{&value, 1})); }
@@ -55,6 +56,8 @@ class Request {
   [[nodiscard]] nl_msg* get() { return message_.get(); }
 
  private:
+  void append_payload(std::span<const std::byte> bytes);
+
   struct Free {
     void operator()(nl_msg* message) const { nlmsg_free(message); }
   };

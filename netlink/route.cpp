@@ -38,8 +38,7 @@ std::vector<RouteObject> dump(Socket& socket, const Filter& filter) {
   socket.query(
       make_request, "list the routes",
       [&](int type, std::span<const std::byte> payload) {
-        Request message{type, 0};
-        message.append_payload(payload);
+        auto message = Request::received(type, payload);
         rtnl_route* route = nullptr;
         if (type == RTM_NEWROUTE && rtnl_route_parse(nlmsg_hdr(message.get()), &route) == 0) {
           found.emplace_back(route);
