@@ -32,13 +32,15 @@ void sync(int fd, const std::string& path) {
   }
 }
 
+/// For root alone, each of them, whatever the umask of the runtime is.
 void make_directories(const std::string& path) {
   std::error_code error;
+  const auto umask = ::umask(0777 & ~kDirectoryMode);
   std::filesystem::create_directories(path, error);
+  ::umask(umask);
   if (error) {
     throw netlink::Error("make directory " + path, error.value());
   }
-  ::chmod(path.c_str(), kDirectoryMode);
 }
 
 void write_all(int fd, std::string_view content, const std::string& path) {
