@@ -9,6 +9,7 @@
 
 #include "cni/environment.hpp"
 #include "cni/log.hpp"
+#include "cni/node_config.hpp"
 #include "cni/result.hpp"
 #include "cni/version.hpp"
 #include "netlink/address_types.hpp"
@@ -71,29 +72,19 @@ struct AttachConfig {
 };
 
 /// Reads stdin as far as every verb needs it. `text` is at most kMaximumInput bytes. Throws Error in the order of the specification's
-/// library: 6 not JSON or not an object, 7 `name` missing or malformed. Keys are matched case-insensitively, exact match first.
+/// library: 6 not JSON, not an object, or a `cniVersion` that is no string, 7 `name` missing or malformed. Keys are matched
+/// case-insensitively, exact match first. Whatever else is wrong is as if absent: it is no reason to fail a DEL.
 [[nodiscard]] NetworkConfig read_network_config(std::string text);
 
-/// Reads and validates all of it. Throws Error naming key, value and what to do: 2 for an unknown or unsupported key, 7 for a wrong value.
+/// Reads and validates all of it. Throws Error naming key, value and what to do: 2 for an unknown or unsupported key, 4 for malformed
+/// CNI_ARGS, 7 for a wrong value.
 [[nodiscard]] AttachConfig read_attach_config(const NetworkConfig& network, const std::string& cni_args);
 
 /// Throws Error 2 naming the first key that no line of tuning's allowlist file matches (each line a regular expression, searched for in the
-/// key as configured). An absent file allows everything.
+/// key as configured; blank lines and those that begin with `#` do not count), 5 for a line that is no regular expression. An absent file
+/// allows everything.
 void check_sysctl_allowlist(const std::vector<SysctlSetting>& sysctls, const std::string& allowlist_path);
 
 inline constexpr std::size_t kMaximumInput = std::size_t{1} << 20U;
-
-/// The node's own file, /etc/cni/fabric-nic.json, which NADs cannot override.
-struct NodeConfig {
-  std::string data_dir = "/var/lib/cni/fabric-nic";
-  std::string log_dir = "/var/log";
-  std::optional<std::vector<std::string>> allowed_selectors;  ///< of `deviceID`, `device`, `hwaddr`, `kernelpath`; nothing = all
-  std::optional<std::vector<std::string>> allowed_devices;    ///< names or bus addresses, `*` and `?` as in a shell; nothing = all
-  bool allow_in_use = true;                                   ///< whether NADs may say allowInUse
-};
-
-/// Reads the file, or gives the defaults when it is absent. Throws Error 5 when it is not a regular file that root owns and only root may
-/// write, 7 when its content is wrong.
-[[nodiscard]] NodeConfig read_node_config(const std::string& path);
 
 }  // namespace cni

@@ -29,7 +29,7 @@ struct Environment {
 /// The network name and container id rule of the specification: a letter or digit, then letters, digits, `_`, `.`, `-`.
 [[nodiscard]] bool is_identifier(std::string_view text);
 
-/// The interface name rule: 1-15 bytes, not `.` or `..`, no `/`, `:` or white space.
+/// The interface name rule: 1-15 bytes, not `.` or `..`, no `/`, `:` or white space; no `%` either, which the kernel takes for a template.
 [[nodiscard]] bool is_interface_name(std::string_view text);
 
 /// `K=V;K=V`: the last of repeated keys counts (Multus thin repeats them), empty text is no arguments.
