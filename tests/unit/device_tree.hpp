@@ -1,0 +1,69 @@
+#pragma once
+
+#include <filesystem>
+#include <string>
+
+#include "netlink/link.hpp"
+#include "netlink/roots.hpp"
+#include "support/temp_dir.hpp"
+
+/// A tree of files that stands in for hardware: what sysfs says of bus devices, and an empty /proc with a boot id.
+class DeviceTree {
+ public:
+  DeviceTree() { boot("11111111-2222-3333-4444-555555555555"); }
+
+  [[nodiscard]] netlink::Roots roots() const { return {.sys = root_.path() / "sys", .proc = root_.path() / "proc"}; }
+
+  void boot(const std::string& id) const {
+    const auto directory = root_.path() / "proc/sys/kernel/random";
+    std::filesystem::create_directories(directory);
+    const auto file = root_.write("proc/sys/kernel/random/boot_id", id + '\n');
+  }
+
+  /// `parent`: below /sys/devices, `pci0000:3a`. Gives the device's own place there.
+  std::string add(const netlink::BusAddress& device, const std::string& parent) const {
+    const auto place = parent + '/' + device.address;
+    const auto directory = root_.path() / "sys/devices" / place;
+    const auto bus = root_.path() / "sys/bus" / device.bus;
+    std::filesystem::create_directories(directory);
+    std::filesystem::create_directories(bus / "devices");
+    std::filesystem::create_directory_symlink(directory, bus / "devices" / device.address);
+    std::filesystem::create_directory_symlink(bus, directory / "subsystem");
+    return place;
+  }
+
+  void remove(const netlink::BusAddress& device) const {
+    std::filesystem::remove_all(std::filesystem::canonical(bus_link(device)));
+    std::filesystem::remove(bus_link(device));
+  }
+
+  void bind(const netlink::BusAddress& device, const std::string& driver) const {
+    const auto directory = root_.path() / "sys/bus" / device.bus / "drivers" / driver;
+    std::filesystem::create_directories(directory);
+    std::filesystem::create_directory_symlink(directory, bus_link(device) / "driver");
+  }
+
+  /// The old link is renamed, not removed, because its inode would be used again at once.
+  void unbind(const netlink::BusAddress& device) const {
+    std::filesystem::rename(bus_link(device) / "driver", root_.path() / "an-old-driver-link");
+  }
+
+  void add_virtual_function(const netlink::BusAddress& physical, int number, const netlink::BusAddress& function) const {
+    add(function, "pci0000:3a");
+    std::filesystem::create_directory_symlink("../" + function.address, bus_link(physical) / ("virtfn" + std::to_string(number)));
+  }
+
+  /// A software netdev, which has an ifindex and no bus.
+  void add_software_netdev(const std::string& name, int index) const {
+    const auto directory = "sys/devices/virtual/net/" + name;
+    std::filesystem::create_directories(root_.path() / directory);
+    root_.write(directory + "/ifindex", std::to_string(index) + '\n');
+  }
+
+ private:
+  [[nodiscard]] std::filesystem::path bus_link(const netlink::BusAddress& device) const {
+    return root_.path() / "sys/bus" / device.bus / "devices" / device.address;
+  }
+
+  support::TempDir root_;
+};
