@@ -78,8 +78,9 @@ class Planner {
       return;
     }
     const bool renamed = now_.name != wanted_.name;
-    // Linux before 6.3 renames nothing that is up, and many drivers change no MAC then.
-    if (up_ && (renamed || mac_differs())) {
+    // Linux before 6.3 renames nothing that is up, and many drivers change no MAC then. What shall be down goes down before it gets the
+    // IPv6 addresses that going down would take away.
+    if (up_ && (renamed || mac_differs() || !wanted_.up)) {
       add(SetFlag{IFF_UP, false});
       up_ = false;
     }

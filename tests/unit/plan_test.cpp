@@ -222,11 +222,11 @@ void check_reached(const State& state, const State& before, const State& wanted)
                                            [&](const auto& each) { return std::ranges::find(state.routes, each) != state.routes.end(); })));
 }
 
-/// Where a step belongs in a plan. Down comes early when it is for a rename or a MAC, and at the end when it is what is wanted.
-int rank(const Step& step, bool is_last) {
+/// Where a step belongs in a plan, in the order of Step's alternatives.
+int rank(const Step& step) {
   constexpr std::array<int, std::variant_size_v<Step>> kRanks{0, 2, 2, 4, 5, 6, 6, 6, 3, 7, 9, 10, 12};
   if (const auto* flag = std::get_if<cni::SetFlag>(&step); flag != nullptr && flag->flag == IFF_UP) {
-    return flag->on || is_last ? 11 : 1;
+    return flag->on ? 11 : 1;
   }
   if (const auto* sysctl = std::get_if<cni::WriteSysctl>(&step); sysctl != nullptr && sysctl->path == kSecret) {
     return 8;
@@ -236,9 +236,7 @@ int rank(const Step& step, bool is_last) {
 
 void check_order(const std::vector<Step>& steps) {
   std::vector<int> ranks;
-  for (std::size_t at = 0; at < steps.size(); ++at) {
-    ranks.push_back(rank(steps[at], at + 1 == steps.size()));
-  }
+  std::ranges::transform(steps, std::back_inserter(ranks), rank);
   CHECK(std::ranges::is_sorted(ranks));
 }
 
@@ -378,7 +376,7 @@ TEST_CASE("nothing that is as wanted leads to a step") {
   CHECK(plan_texts(in_the_pod(), in_the_pod()).empty());
 }
 
-TEST_CASE("one thing that differs is one step") {
+TEST_CASE("one thing that differs is one step, and down costs the IPv6 addresses a second one") {
   const auto one = [](void (*change)(State&)) {
     auto wanted = at_home();
     change(wanted);
@@ -387,7 +385,7 @@ TEST_CASE("one thing that differs is one step") {
   CHECK(one([](State& state) { state.alias = "right rail"; }) == Texts{"set the alias to 'right rail'"});
   CHECK(one([](State& state) { state.alias.clear(); }) == Texts{"remove the alias"});
   CHECK(one([](State& state) { state.mtu = 9000; }) == Texts{"set the MTU to 9000"});
-  CHECK(one([](State& state) { state.up = false; }) == Texts{"set up off"});
+  CHECK(one([](State& state) { state.up = false; }) == Texts{"set up off", "add address 2001:db8::2/64"});
   CHECK(one([](State& state) { state.promisc = true; }) == Texts{"set promisc on"});
   CHECK(one([](State& state) { state.allmulti = true; }) == Texts{"set allmulti on"});
   CHECK(one([](State& state) { state.tx_queue_length = 1; }) == Texts{"set the transmit queue length to 1"});
