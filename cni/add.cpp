@@ -22,6 +22,7 @@ namespace cni {
 
 namespace {
 
+constexpr std::chrono::milliseconds kDebtTime{2'000};
 constexpr const char* kTuningAllowlist = "/etc/cni/tuning/allowlist.conf";
 
 std::string now_text() {
@@ -65,7 +66,7 @@ class Addition {
   void check_configuration() {
     check_sysctl_allowlist(config_.sysctls, kTuningAllowlist);
     if (!context_.network.ipam_type.empty()) {
-      Ipam{context_.ipam_request(), std::nullopt, context_.log}.require_installed();
+      Ipam{context_.ipam_request(), std::nullopt, context_.log}.require_ready();
     }
     if (context_.network.prev_result) {
       previous_ = parse_result(*context_.network.prev_result, context_.version, "prevResult");
@@ -89,7 +90,7 @@ class Addition {
   }
 
   std::string answer_again(Existing& existing) {
-    context_.log.info("attached already", {{"device", existing.record.device.text()}});
+    context_.log.info("attached already", {{"device", fmt::format("{} ({})", existing.record.before.name, existing.record.device.text())}});
     auto result = parse_result(existing.record.result, Version::v1_1_0, "the recorded result");
     try {
       (void)verify(state_in_result(result, 0), existing.record.device, *places_);
@@ -107,12 +108,12 @@ class Addition {
     refuse_entangled(claimed.link, claimed.host_links);
     refuse_in_use(claimed.link, claimed.before, config_.allow_in_use, places_->host);
     refuse_busy_physical_function(claimed.link, claimed.host_links, config_.allow_in_use, context_.store, context_.roots);
-    const auto facts = inspect_pod(claimed, config_, owner_.interface_name, pod);
+    const auto facts = inspect_pod(claimed, config_, owner_.interface_name, pod, context_.roots);
     if (!claimed.device.parent && netlink::find_link(pod, claimed.device.host_index)) {
       claimed.device.pod_index = netlink::choose_free_index(places_->host, pod);
     }
     make_record(claimed);
-    context_.log.set_field("device", claimed.device.text());
+    context_.log.set_field("device", fmt::format("{} ({})", claimed.before.name, claimed.device.text()));
     context_.store.write(*record_);
     lock_ = std::move(claimed.lock);
     try {
@@ -122,6 +123,7 @@ class Addition {
       record_->result = print_result(result, Version::v1_1_0);
       context_.store.write(*record_);
       announce(result, record_->device, *places_, context_.log);
+      pay_oldest_debt();
       return print_with_previous(std::move(result));
     } catch (...) {
       release_after_failure();
@@ -171,6 +173,20 @@ class Addition {
     pollfd output{.fd = STDOUT_FILENO, .events = 0, .revents = 0};
     if (::poll(&output, 1, 0) > 0 && (output.revents & (POLLERR | POLLNVAL)) != 0) {
       gone("nobody reads the result");
+    }
+  }
+
+  /// One IPAM DEL that failed earlier, within a budget, and never at the cost of this ADD.
+  void pay_oldest_debt() {
+    try {
+      const auto debt = context_.store.oldest_debt();
+      if (!debt) {
+        return;
+      }
+      Ipam{context_.store.take_up(*debt), std::nullopt, context_.log}.del(context_.deadline.at_most(kDebtTime));
+      context_.store.cancel(*debt);
+    } catch (const std::exception& error) {
+      context_.log.warning("an IPAM DEL that failed earlier is still owed", {{"error", error.what()}});
     }
   }
 

@@ -126,16 +126,16 @@ Addressing ask_for_addresses(Context& context, const AttachConfig& config, Recor
     return addressing;
   }
   const auto time_limit = std::min(kIpamTime, context.deadline.left() - std::min(context.deadline.left(), kReleaseReserve));
+  Ipam ipam{*record.ipam, lock_fd, context.log};
   try {
-    auto result = Ipam{*record.ipam, lock_fd, context.log}.add(context.version, time_limit);
+    auto result = ipam.add(context.version, time_limit);
     if (result.ips.empty()) {
       throw Error(Code::verification_failed, fmt::format("IPAM plugin '{}' gave no address", record.ipam->type),
                   "Leave 'ipam' out for an interface without addresses.");
     }
     return {.ips = std::move(result.ips), .routes = std::move(result.routes), .dns = config.dns.is_empty() ? result.dns : config.dns};
-  } catch (const Error& error) {
-    // A plugin that does not speak the version has given nothing that a DEL could take back.
-    if (error.code() == static_cast<int>(Code::incompatible_version)) {
+  } catch (const Error&) {
+    if (ipam.gave_nothing()) {
       record.ipam.reset();
     }
     throw;
@@ -225,7 +225,8 @@ Result make_result(const Addressing& addressing, const netlink::Link& link, cons
 
 }  // namespace
 
-PodFacts inspect_pod(const Claim& claim, const AttachConfig& config, const std::string& interface_name, netlink::Socket& pod) {
+PodFacts inspect_pod(const Claim& claim, const AttachConfig& config, const std::string& interface_name, netlink::Socket& pod,
+                     const netlink::Roots& roots) {
   if (netlink::find_link(pod, interface_name)) {
     throw Error(Code::device_cannot_be_taken, fmt::format("the pod has an interface called '{}' already", interface_name),
                 "The runtime chose a name (CNI_IFNAME) that is in use there.");
@@ -239,6 +240,7 @@ PodFacts inspect_pod(const Claim& claim, const AttachConfig& config, const std::
   }
   facts.has_default_v4 = netlink::has_default_route(pod, Family::v4);
   facts.has_default_v6 = netlink::has_default_route(pod, Family::v6);
+  facts.has_ipv6 = netlink::read_sysctl("net/ipv6/conf/default/accept_ra", interface_name, pod.net_ns(), roots).has_value();
   return facts;
 }
 
@@ -260,10 +262,12 @@ State pod_target(const State& before, const AttachConfig& config, const PodFacts
   wanted.addresses.clear();
   wanted.routes.clear();
   wanted.sysctls.clear();
-  if (has_ipam || !config.ips.empty()) {
+  // Below its least MTU an interface has no IPv6, and none of its sysctls.
+  const bool has_ipv6 = pod.has_ipv6 && wanted.mtu.value_or(kLeastIpv6Mtu) >= kLeastIpv6Mtu;
+  if (has_ipv6 && (has_ipam || !config.ips.empty())) {
     wanted.sysctls[kAutoconf] = "0";  // IPAM decides which addresses there are
   }
-  if (config.default_route == DefaultRoute::drop && pod.has_default_v6) {
+  if (has_ipv6 && config.default_route == DefaultRoute::drop && pod.has_default_v6) {
     wanted.sysctls[kAcceptRa] = "0";
   }
   for (const auto& setting : config.sysctls) {

@@ -17,12 +17,14 @@ namespace cni {
 struct PodFacts {
   bool has_default_v4 = false;
   bool has_default_v6 = false;
+  bool has_ipv6 = false;                       ///< the kernel has IPv6 at all
   std::vector<std::string> clashing_altnames;  ///< the device's altnames that are names in the pod, or its name there
 };
 
 /// Looks at the pod and refuses, while nothing is touched, what would fail later: a name that is in use there, an MTU beyond the device's
 /// limits. Throws Error 100 and 102, netlink::Error.
-[[nodiscard]] PodFacts inspect_pod(const Claim& claim, const AttachConfig& config, const std::string& interface_name, netlink::Socket& pod);
+[[nodiscard]] PodFacts inspect_pod(const Claim& claim, const AttachConfig& config, const std::string& interface_name, netlink::Socket& pod,
+                                   const netlink::Roots& roots);
 
 /// What the device shall be in the pod, without its addresses and routes.
 [[nodiscard]] State pod_target(const State& before, const AttachConfig& config, const PodFacts& pod, bool has_ipam,

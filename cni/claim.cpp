@@ -30,32 +30,26 @@ bool is_another_incarnation(const Record& record, const netlink::Roots& roots) {
 }
 
 /// Looks through the namespaces that somebody holds, the owner's path included: in the owner's it is owned, elsewhere unreachable.
-Standing look_elsewhere(const Record& record, const netlink::Roots& roots) {
-  if (auto net_ns = owner_net_ns(record.owner, record.owner.net_ns_path, roots)) {
+Standing look_elsewhere(const Record& record, Places& places) {
+  if (auto net_ns = owner_net_ns(record.owner, record.owner.net_ns_path, places.roots)) {
     netlink::Socket socket{NETLINK_ROUTE, std::move(*net_ns)};
     if (netlink::find_device(socket, record.device, Side::pod)) {
       return {Standing::Kind::owned, {}};
     }
   }
-  const auto& parent = record.device.parent;
-  if (!parent || !netlink::exists(*parent, roots)) {
-    return {Standing::Kind::stale, {}};
-  }
-  for (auto& held : netlink::held_net_namespaces(roots.proc)) {
-    netlink::Socket socket{NETLINK_ROUTE, std::move(held.net_ns)};
-    if (netlink::find_device(socket, record.device, Side::pod)) {
-      return {Standing::Kind::unreachable, held.holder};
-    }
+  if (auto held = find_elsewhere(record, places)) {
+    return {Standing::Kind::unreachable, std::move(held->holder)};
   }
   // Bound to a driver and in no namespace: on its way home, or where nobody can look.
-  return {netlink::driver(*parent, roots) ? Standing::Kind::unreachable : Standing::Kind::stale, {}};
+  const auto& parent = record.device.parent;
+  return {parent && netlink::driver(*parent, places.roots) ? Standing::Kind::unreachable : Standing::Kind::stale, {}};
 }
 
 Standing standing(const Record& record, Places& places) {
   if (is_another_incarnation(record, places.roots) || netlink::find_device(places.host, record.device, Side::host)) {
     return {Standing::Kind::stale, {}};
   }
-  return look_elsewhere(record, places.roots);
+  return look_elsewhere(record, places);
 }
 
 class Claimer {

@@ -67,9 +67,15 @@ class Deletion {
   }
 
   void delete_recorded(Record record, const DeviceLock& lock) {
-    context_.log.set_field("device", record.device.text());
+    context_.log.set_field("device", fmt::format("{} ({})", record.before.name, record.device.text()));
     if (auto pod = owner_net_ns(record.owner, context_.environment.net_ns, context_.roots)) {
       places_.pod.emplace(NETLINK_ROUTE, std::move(*pod));
+    }
+    if (!locate(record.device, places_)) {
+      if (auto held = find_elsewhere(record, places_)) {
+        context_.log.warning(fmt::format("the interface is in another namespace, held by {}: it is taken from there", held->holder));
+        places_.pod.emplace(NETLINK_ROUTE, std::move(held->net_ns));
+      }
     }
     // What the runtime says now serves IPAM better than what it said on ADD; but a configuration that has lost its IPAM must not lose the
     // address.
@@ -93,23 +99,12 @@ class Deletion {
     try {
       ipam.del(context_.deadline.at_most(kIpamTime));
     } catch (const Error& error) {
-      // Neither a plugin that is not there nor one that does not speak the version has given an address, as far as anybody knows.
-      const bool gave_nothing = error.code() == static_cast<int>(Code::incompatible_version) || !is_installed(ipam);
-      if (owed || !gave_nothing) {
+      if (owed || !ipam.gave_nothing()) {
         throw;
       }
       context_.log.warning("nothing is attached, and the IPAM plugin cannot be asked", {{"error", error.what()}});
     }
     context_.store.remove_owed(owner_);
-  }
-
-  static bool is_installed(const Ipam& ipam) {
-    try {
-      ipam.require_installed();
-      return true;
-    } catch (const Error&) {
-      return false;
-    }
   }
 
   std::optional<IpamRequest> owed_request() {

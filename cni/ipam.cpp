@@ -12,7 +12,6 @@
 
 #include "cni/error.hpp"
 #include "cni/json.hpp"
-#include "cni/process.hpp"
 #include "netlink/error.hpp"
 
 namespace cni {
@@ -56,14 +55,27 @@ std::optional<Error> parse_plugin_error(const std::string& type, const std::stri
   }
 }
 
-std::string daemon_hint(const std::string& type) {
-  if (type == "dhcp" && ::access(kDhcpSocket, F_OK) != 0) {
-    return fmt::format(" ({} is missing: the daemon of the dhcp plugin, `dhcp daemon`, has to run on the node)", kDhcpSocket);
-  }
-  return "";
+/// Where the daemon of the dhcp plugin listens.
+std::string dhcp_socket(const std::string& configuration) {
+  const auto json = parse_json(configuration);
+  const auto ipam = Value{json, "the configuration"}.member("ipam");
+  const auto path = ipam ? ipam->member("daemonSocketPath") : std::nullopt;
+  return path ? path->text() : kDhcpSocket;
 }
 
 }  // namespace
+
+void Ipam::require_ready() {
+  gave_nothing_ = true;
+  (void)find_plugin();
+  if (request_.type == "dhcp") {
+    if (const auto socket = dhcp_socket(request_.input); ::access(socket.c_str(), F_OK) != 0) {
+      throw Error(Code::try_again_later, fmt::format("IPAM plugin 'dhcp' has no daemon: its socket {} is missing", socket),
+                  "Run `dhcp daemon` on the node, for example as a DaemonSet.");
+    }
+  }
+  gave_nothing_ = false;
+}
 
 std::string Ipam::find_plugin() const {
   std::string_view rest = request_.path;
@@ -100,22 +112,21 @@ std::string Ipam::supported_versions(const std::string& program) const {
   }
 }
 
-std::string Ipam::run(const std::string& command, std::chrono::milliseconds time_limit) {
-  const auto program = find_plugin();
-  Ending ending;
+Ending Ipam::start(const std::string& program, const std::string& command, std::chrono::milliseconds time_limit) {
   try {
-    ending = cni::run({.program = program,
-                       .arguments = {},
-                       .environment = environment_for(request_, command),
-                       .input = request_.input,
-                       .time_limit = time_limit,
-                       .inherited_fd = inherited_lock_});
+    return cni::run({.program = program,
+                     .arguments = {},
+                     .environment = environment_for(request_, command),
+                     .input = request_.input,
+                     .time_limit = time_limit,
+                     .inherited_fd = inherited_lock_});
   } catch (const std::exception& error) {
+    gave_nothing_ = true;
     throw Error(Code::io_failure, fmt::format("IPAM plugin '{}' cannot be started: {}", request_.type, error.what()));
   }
-  if (!ending.errors.empty()) {
-    log_.info("the IPAM plugin wrote to its stderr", {{"plugin", request_.type}, {"stderr", ending.errors}});
-  }
+}
+
+void Ipam::require_exit(const Ending& ending, const std::string& command, std::chrono::milliseconds time_limit) const {
   switch (ending.kind) {
     case Ending::Kind::timed_out:
       throw Error(Code::try_again_later,
@@ -129,11 +140,11 @@ std::string Ipam::run(const std::string& command, std::chrono::milliseconds time
                   fmt::format("IPAM plugin '{}' was killed by signal {} during {}", request_.type, ending.status, command),
                   shortened(ending.errors));
     case Ending::Kind::exited:
-      break;
+      return;
   }
-  if (ending.status == 0) {
-    return std::move(ending.output);
-  }
+}
+
+void Ipam::refuse(const Ending& ending, const std::string& program, const std::string& command) {
   auto error = parse_plugin_error(request_.type, ending.output);
   if (!error) {
     throw Error(
@@ -142,13 +153,25 @@ std::string Ipam::run(const std::string& command, std::chrono::milliseconds time
         shortened(ending.output + ending.errors));
   }
   if (error->code() == static_cast<int>(Code::incompatible_version)) {
+    gave_nothing_ = true;
     throw Error(error->code(), fmt::format("{}; it supports the versions {}", error->what(), supported_versions(program)),
                 "Set 'cniVersion' of the NetworkAttachmentDefinition to one of them, or install a newer plugin. " + error->details());
   }
-  if (const auto hint = daemon_hint(request_.type); !hint.empty()) {
-    throw Error(error->code(), error->what() + hint, error->details());
-  }
   throw Error(std::move(*error));
+}
+
+std::string Ipam::run(const std::string& command, std::chrono::milliseconds time_limit) {
+  require_ready();
+  const auto program = find_plugin();
+  auto ending = start(program, command, time_limit);
+  if (!ending.errors.empty()) {
+    log_.info("the IPAM plugin wrote to its stderr", {{"plugin", request_.type}, {"stderr", ending.errors}});
+  }
+  require_exit(ending, command, time_limit);
+  if (ending.status != 0) {
+    refuse(ending, program, command);
+  }
+  return std::move(ending.output);
 }
 
 Result Ipam::add(Version version, std::chrono::milliseconds time_limit) {

@@ -5,6 +5,7 @@
 #include <string>
 
 #include "cni/log.hpp"
+#include "cni/process.hpp"
 #include "cni/record.hpp"
 #include "cni/result.hpp"
 #include "cni/version.hpp"
@@ -19,8 +20,11 @@ class Ipam {
   Ipam(IpamRequest request, std::optional<int> inherited_lock, Log& log)
       : request_(std::move(request)), inherited_lock_(inherited_lock), log_(log) {}
 
-  /// Throws Error 7 when no directory of CNI_PATH has the plugin.
-  void require_installed() const { (void)find_plugin(); }
+  /// Throws Error when the plugin cannot work: 7 when no directory of CNI_PATH has it, 11 when it is dhcp and the socket of its daemon is
+  /// missing.
+  void require_ready();
+  /// Whether the last failure was one of a plugin that cannot have given an address: not there, not to be started, or not of this version.
+  [[nodiscard]] bool gave_nothing() const { return gave_nothing_; }
   /// `version`: of the configuration, in which a result without one of its own is read.
   [[nodiscard]] Result add(Version version, std::chrono::milliseconds time_limit);
   void del(std::chrono::milliseconds time_limit);
@@ -29,12 +33,16 @@ class Ipam {
 
  private:
   [[nodiscard]] std::string run(const std::string& command, std::chrono::milliseconds time_limit);
+  [[nodiscard]] Ending start(const std::string& program, const std::string& command, std::chrono::milliseconds time_limit);
+  void require_exit(const Ending& ending, const std::string& command, std::chrono::milliseconds time_limit) const;
+  [[noreturn]] void refuse(const Ending& ending, const std::string& program, const std::string& command);
   [[nodiscard]] std::string find_plugin() const;
   [[nodiscard]] std::string supported_versions(const std::string& program) const;
 
   IpamRequest request_;
   std::optional<int> inherited_lock_;
   Log& log_;
+  bool gave_nothing_ = false;
 };
 
 }  // namespace cni

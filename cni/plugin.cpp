@@ -157,9 +157,10 @@ netlink::NetNs open_pod_net_ns(const Context& context, const netlink::NetNs& hos
   const auto& path = context.environment.net_ns;
   try {
     auto pod = netlink::NetNs::open(path);
-    if (pod.cookie() == host.cookie() && !context.environment.net_ns_override) {
-      throw Error(Code::invalid_net_ns, fmt::format("CNI_NETNS '{}' is the network namespace that the plugin itself runs in", path),
-                  "It has to be the pod's; CNI_NETNS_OVERRIDE=1 allows the plugin's own.");
+    if (pod.cookie() == host.cookie()) {
+      throw Error(
+          Code::invalid_net_ns, fmt::format("CNI_NETNS '{}' is the network namespace that the plugin itself runs in", path),
+          "It has to be the pod's. CNI_NETNS_OVERRIDE does not help: this plugin moves a device, and there would be nowhere to move it.");
     }
     return pod;
   } catch (const netlink::Error& error) {

@@ -85,6 +85,12 @@ class RecordStore {
   void write_owed(const Owner& owner, const IpamRequest& request);
   void remove_owed(const Owner& owner);
 
+  /// The file of the debt that was written or tried longest ago.
+  [[nodiscard]] std::optional<std::string> oldest_debt() const;
+  /// Puts the debt behind all others, and reads it. Throws Error 6.
+  [[nodiscard]] IpamRequest take_up(const std::string& debt) const;
+  void cancel(const std::string& debt);
+
   [[nodiscard]] const std::string& data_dir() const { return data_dir_; }
 
  private:

@@ -183,6 +183,32 @@ void RecordStore::write_owed(const Owner& owner, const IpamRequest& request) {
   replace_file(owed_path(owner), print_ipam_request(request), Durability::machine);
 }
 
+std::optional<std::string> RecordStore::oldest_debt() const {
+  std::optional<std::string> oldest;
+  std::filesystem::file_time_type oldest_time;
+  std::error_code error;
+  for (std::filesystem::recursive_directory_iterator entry{data_dir_ + "/owed", error}, end; !error && entry != end;
+       entry.increment(error)) {
+    std::error_code gone;
+    const auto time = entry->last_write_time(gone);
+    if (!gone && entry->path().extension() == kSuffix && (!oldest || time < oldest_time)) {
+      oldest = entry->path();
+      oldest_time = time;
+    }
+  }
+  return oldest;
+}
+
+IpamRequest RecordStore::take_up(const std::string& debt) const {
+  std::error_code error;
+  std::filesystem::last_write_time(debt, std::filesystem::file_time_type::clock::now(), error);
+  return parse_ipam_request(netlink::read_file(debt).value_or(""));
+}
+
+void RecordStore::cancel(const std::string& debt) {
+  remove_file(debt);
+}
+
 void RecordStore::remove_owed(const Owner& owner) {
   remove_file(owed_path(owner));
 }

@@ -232,6 +232,22 @@ std::optional<netlink::NetNs> owner_net_ns(const Owner& owner, const std::string
   return std::nullopt;
 }
 
+std::optional<netlink::HeldNetNs> find_elsewhere(const Record& record, Places& places) {
+  for (auto& held : netlink::held_net_namespaces(places.roots.proc)) {
+    if (held.net_ns.cookie() == places.host.net_ns().cookie()) {
+      continue;
+    }
+    netlink::Socket socket{NETLINK_ROUTE, netlink::NetNs::open(fmt::format("/proc/self/fd/{}", held.net_ns.fd()))};
+    const auto link = netlink::find_device(socket, record.device, Side::pod);
+    const auto mac = link ? link->address : netlink::HardwareAddress{};
+    // Every pod may have a veth with that index, but not with that MAC.
+    if (link && (record.device.parent || mac == record.before.mac || record.result.find(mac.text()) != std::string::npos)) {
+      return std::move(held);
+    }
+  }
+  return std::nullopt;
+}
+
 Released release(Record record, Context& context, Places& places, int lock_fd) {
   const Undisturbed undisturbed;
   require_home(record, places);

@@ -36,4 +36,8 @@ struct Released {
 /// namespace.
 [[nodiscard]] std::optional<netlink::NetNs> owner_net_ns(const Owner& owner, const std::string& given_path, const netlink::Roots& roots);
 
+/// The namespace somebody holds in which the device is, though it is neither in the host nor in its owner's: a pod may move its interface
+/// on. A software device is known there by index, kind and MAC. Nothing when it is in none that can be reached.
+[[nodiscard]] std::optional<netlink::HeldNetNs> find_elsewhere(const Record& record, Places& places);
+
 }  // namespace cni

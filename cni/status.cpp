@@ -2,8 +2,8 @@
 #include <unistd.h>
 
 #include <cerrno>
-#include <cstring>
 #include <filesystem>
+#include <system_error>
 
 #include "cni/error.hpp"
 #include "cni/ipam.hpp"
@@ -21,9 +21,10 @@ void require_writable(const std::string& data_dir) {
   while (::access(path.c_str(), F_OK) != 0 && path.has_parent_path() && path != path.parent_path()) {
     path = path.parent_path();
   }
-  if (::access(path.c_str(), W_OK) != 0) {
+  const int error = ::access(path.c_str(), W_OK) != 0 ? errno : std::filesystem::is_directory(path) ? 0 : ENOTDIR;
+  if (error != 0) {
     throw Error(Code::plugin_not_available, fmt::format("the data directory '{}' cannot be written", data_dir),
-                fmt::format("{}: {}", path.string(), std::strerror(errno)));  // NOLINT(concurrency-mt-unsafe): the process has one thread
+                fmt::format("{}: {}", path.string(), std::generic_category().message(error)));
   }
 }
 

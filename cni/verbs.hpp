@@ -16,8 +16,8 @@ namespace cni {
 [[nodiscard]] Outcome check(Context& context);
 [[nodiscard]] Outcome status(Context& context);
 
-/// The namespace at CNI_NETNS. Throws Error 8 when there is none, or when it is the one this plugin runs in (CNI_NETNS_OVERRIDE allows
-/// that).
+/// The namespace at CNI_NETNS. Throws Error 8 when there is none, or when it is the one this plugin runs in: CNI_NETNS_OVERRIDE
+/// cannot help a plugin that moves devices.
 [[nodiscard]] netlink::NetNs open_pod_net_ns(const Context& context, const netlink::NetNs& host);
 
 /// The attachment this call speaks of. CNI_ARGS that cannot be read name no pod.
