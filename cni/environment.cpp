@@ -5,7 +5,6 @@
 
 #include <algorithm>
 #include <array>
-#include <utility>
 
 #include "cni/error.hpp"
 
@@ -78,11 +77,6 @@ void check_nothing_is_missing(const Environment& environment) {
   }
 }
 
-bool means_override(std::string value) {
-  std::ranges::transform(value, value.begin(), [](char c) { return c >= 'a' && c <= 'z' ? static_cast<char>(c - 'a' + 'A') : c; });
-  return value == "TRUE" || value == "1";
-}
-
 }  // namespace
 
 Environment read_environment(const std::map<std::string, std::string>& variables) {
@@ -96,8 +90,7 @@ Environment read_environment(const std::map<std::string, std::string>& variables
                           .net_ns = get("CNI_NETNS"),
                           .interface_name = get("CNI_IFNAME"),
                           .args = get("CNI_ARGS"),
-                          .path = get("CNI_PATH"),
-                          .net_ns_override = means_override(get("CNI_NETNS_OVERRIDE"))};
+                          .path = get("CNI_PATH")};
   if (concerns_one_interface(environment.verb)) {
     check_container_id(environment.container_id);
     check_interface_name(environment.interface_name);

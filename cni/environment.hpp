@@ -15,11 +15,10 @@ struct Environment {
   std::string command;       ///< CNI_COMMAND as given
   std::optional<Verb> verb;  ///< nothing for a command that we do not know: stdin is looked at before it is refused
   std::string container_id;
-  std::string net_ns;            ///< path; may be empty on DEL
-  std::string interface_name;    ///< CNI_IFNAME, 1-15 bytes
-  std::string args;              ///< CNI_ARGS as given, for IPAM
-  std::string path;              ///< CNI_PATH
-  bool net_ns_override = false;  ///< CNI_NETNS_OVERRIDE is TRUE (any case) or 1
+  std::string net_ns;          ///< path; may be empty on DEL
+  std::string interface_name;  ///< CNI_IFNAME, 1-15 bytes
+  std::string args;            ///< CNI_ARGS as given, for IPAM
+  std::string path;            ///< CNI_PATH
 };
 
 /// Checks in the order of the specification's library: malformed CONTAINERID and IFNAME first (code 4), then all that are missing, together

@@ -56,14 +56,16 @@ TEST_CASE_METHOD(NicAndPod, "sbr after us moves the routes, CHECK does not mind,
   expect_home(before);
 }
 
-TEST_CASE_METHOD(Sandbox, "bandwidth after us shapes the veth, and both DELs bring the NIC home") {
+TEST_CASE_METHOD(Sandbox, "bandwidth after us shapes the host's end that the result before us lists, and both DELs bring the NIC home") {
   add_pod();
-  sh("ip link add nic0 type veth peer name nic0-peer");  // bandwidth wants the peer in the host
+  // bandwidth works on the peer of the pod's interface, which it wants in the host and in the result; no NIC has one, so others list it.
+  sh("ip link add nic0 type veth peer name nic0-peer");
+  const Json previous{{"cniVersion", "1.0.0"}, {"interfaces", Json::array({Json{{"name", "nic0-peer"}}})}};
   const Snapshot before = snapshot("nic0");
   const Attachment ours{.network = config(kStatic)};
   const Attachment bandwidth = for_plugin(
       ours, "bandwidth", {{"ingressRate", 8000000}, {"ingressBurst", 8000000}, {"egressRate", 8000000}, {"egressBurst", 8000000}});
-  const Json first = expect_success(ours.add());
+  const Json first = expect_success(with_result(ours, previous).add());
   const Json second = expect_success(with_result(bandwidth, first).add());
   CHECK(missing_words(sh("tc qdisc show dev nic0-peer"), {"tbf"}) == "");
   expect_success(ours.check(second));

@@ -29,14 +29,14 @@ TEST_CASE_METHOD(Attached, "CHECK names what differs") {
   const auto [change, words] = GENERATE(table<std::string, std::vector<std::string>>({
       {"ip -n pod link set net1 mtu 1400", {"MTU", "9000", "1400"}},
       {"ip -n pod link set net1 address 02:00:00:00:00:77", {"MAC", "02:00:00:00:00:77"}},
-      {"ip -n pod link set net1 down", {"net1", "up"}},
+      {"ip -n pod link set net1 down", {"up"}},
       {"ip -n pod link set net1 down; ip -n pod link set net1 name other", {"net1"}},
       {"ip -n pod addr del 10.0.0.5/24 dev net1", {"10.0.0.5/24"}},
       {"ip -n pod addr del fd00::5/64 dev net1", {"fd00::5/64"}},
       {"ip -n pod addr del 10.0.0.5/24 dev net1; ip -n pod addr add 10.0.0.5/16 dev net1", {"10.0.0.5/24"}},
-      {"ip -n pod link set net1 netns 1", {"net1"}},
-      {"ip -n pod link del net1", {"net1"}},
-      {"ip -n pod link set net1 netns 1; ip -n pod link add net1 type bridge; ip -n pod link set net1 up", {"net1"}},
+      {"ip -n pod link set net1 netns 1", {"pod"}},
+      {"ip -n pod link del net1", {"pod"}},
+      {"ip -n pod link set net1 netns 1; ip -n pod link add net1 type bridge; ip -n pod link set net1 up", {"pod"}},
   }));
   CAPTURE(change);
   sh(change);

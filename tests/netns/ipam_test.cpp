@@ -42,10 +42,11 @@ void give_pod_a_default_route() {
      "ip -n pod route add default via 2001:db8::1");
 }
 
+/// How many of the two families have a default route over the interface, also as one of several next hops.
 int count_default_routes(const std::string& interface) {
   int count = 0;
   for (const char* family : {"-4", "-6"}) {
-    count += static_cast<int>(ip_json(std::string("-n pod ") + family + " route show default dev " + interface).size());
+    count += sh(std::string("ip -n pod ") + family + " route show default").find("dev " + interface + " ") != std::string::npos ? 1 : 0;
   }
   return count;
 }
@@ -170,7 +171,8 @@ TEST_CASE_METHOD(NicAndPod, "a default route from IPAM is dropped and named wher
     sh("ip -n pod link add eth0 type bridge && ip -n pod link set eth0 up && ip -n pod addr add 172.16.0.2/24 dev eth0 && "
        "ip -n pod route add default via 172.16.0.1");
     expect_success(Attachment{.network = config(keys)}.add());
-    CHECK(ip_json("-n pod -4 route show default dev net1").empty());
+    CHECK(count_default_routes("eth0") == 1);
+    CHECK(count_default_routes("net1") == 1);
     CHECK(ip_json("-n pod -6 route show default dev net1").size() == 1);
   }
 }
@@ -188,7 +190,6 @@ TEST_CASE_METHOD(NicAndPod, "IPv6 works for the NIC in a pod that has it disable
 
 TEST_CASE_METHOD(NicAndPod, "an IPv6 address that somebody else has is error 102 and the NIC comes home") {
   sh("ip -n fabric addr add fd00::5/64 dev br0 nodad");
-  sh("ip netns exec fabric ping -6 -c 1 -W 5 fd00::5");
   expect_add_fails(scripted_ipam(one_address("fd00::5/64")), 102, {"fd00::5"});
   CHECK(verbs() == "ADD\nDEL\n");
 }
@@ -342,13 +343,20 @@ TEST_CASE_METHOD(NicAndPod, "an IPAM plugin that does not know the caller's vers
 }
 
 TEST_CASE_METHOD(NicAndPod, "an IPAM plugin that is nowhere in CNI_PATH is named with CNI_PATH, before the NIC is touched") {
-  const std::string type = GENERATE(as<std::string>{}, "not-there", "a-directory", "not-executable");
-  sh("mkdir -p /run/plugins/a-directory && touch /run/plugins/not-executable");
+  const std::string type = GENERATE(as<std::string>{}, "not-there", "a-directory");
+  sh("mkdir -p /run/plugins/a-directory");
   const Snapshot before = snapshot("nic0");
   const Attachment attachment{.network = config({{"ipam", {{"type", type}}}})};
   expect_error(attachment.under(strace({"-e", "trace=" + kSends})).add(), std::nullopt, {type, "/run/plugins:/usr/lib/cni"});
   CHECK(traced_moves().empty());
   expect_home(before);
+}
+
+TEST_CASE_METHOD(NicAndPod, "an IPAM plugin that cannot be started is named, and is owed nothing") {
+  sh("mkdir -p /run/plugins && touch /run/plugins/not-executable && echo '#!/no/such/interpreter' > /run/plugins/broken && "
+     "chmod 755 /run/plugins/broken");
+  const std::string type = GENERATE(as<std::string>{}, "not-executable", "broken");
+  expect_add_fails({{"ipam", {{"type", type}}}}, std::nullopt, {"/run/plugins/" + type});
 }
 
 TEST_CASE_METHOD(NicAndPod, "DEL goes on without an IPAM plugin that has been uninstalled, and says so") {

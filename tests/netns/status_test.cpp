@@ -28,7 +28,7 @@ TEST_CASE_METHOD(NicAndPod, "STATUS succeeds, prints nothing and changes nothing
     INFO(word);
     std::string seen;
     for (const std::string& line : trace(word)) {
-      if (!line.starts_with("recv")) {
+      if (line.find("\"/dev/null\"") == std::string::npos) {
         seen += line + "\n";
       }
     }

@@ -18,8 +18,8 @@ std::string describe(const Answer& answer, const std::source_location& where) {
 std::vector<std::string> files_in(const std::filesystem::path& directory, const std::string& extension) {
   std::vector<std::string> result;
   if (std::filesystem::is_directory(directory)) {
-    for (const auto& entry : std::filesystem::directory_iterator(directory)) {
-      if (extension.empty() || entry.path().extension() == extension) {
+    for (const auto& entry : std::filesystem::recursive_directory_iterator(directory)) {
+      if (entry.is_regular_file() && (extension.empty() || entry.path().extension() == extension)) {
         result.push_back(entry.path());
       }
     }

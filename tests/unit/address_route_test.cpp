@@ -1,3 +1,7 @@
+#include <linux/if_addr.h>
+#include <linux/rtnetlink.h>
+
+#include "cni/state.hpp"
 #include "netlink/objects.hpp"
 #include "support/catch.hpp"
 
@@ -13,6 +17,10 @@ namespace {
 OwnedAddress made(std::string_view text) {
   const auto prefix = IpPrefix::parse(text).value();
   return make_address(prefix.address, prefix.length);
+}
+
+netlink::InterfaceAddress of_interface(std::string_view text, std::uint32_t flags, std::uint8_t scope = RT_SCOPE_UNIVERSE) {
+  return {.prefix = IpPrefix::parse(text).value(), .peer = {}, .broadcast = {}, .scope = scope, .flags = flags, .label = {}};
 }
 
 }  // namespace
@@ -34,4 +42,15 @@ TEST_CASE("an address without bytes, which is how libnl says default route, is a
   REQUIRE(empty);
   CHECK(read_address(empty.get(), Family::v4) == IpPrefix::parse("0.0.0.0/0"));
   CHECK(read_address(empty.get(), Family::v6) == IpPrefix::parse("::/0"));
+}
+
+TEST_CASE("permanent global addresses mean that the host uses the device; dynamic, link-local and narrower ones do not") {
+  CHECK(cni::is_permanent_global(of_interface("192.0.2.2/24", IFA_F_PERMANENT)));
+  CHECK(cni::is_permanent_global(of_interface("2001:db8::2/64", IFA_F_PERMANENT | IFA_F_TENTATIVE)));
+  CHECK_FALSE(cni::is_permanent_global(of_interface("192.0.2.2/24", 0)));
+  CHECK_FALSE(cni::is_permanent_global(of_interface("2001:db8::2/64", IFA_F_MANAGETEMPADDR)));
+  CHECK_FALSE(cni::is_permanent_global(of_interface("fe80::1/64", IFA_F_PERMANENT, RT_SCOPE_LINK)));
+  CHECK_FALSE(cni::is_permanent_global(of_interface("fe80::1/64", IFA_F_PERMANENT)));
+  CHECK_FALSE(cni::is_permanent_global(of_interface("169.254.0.1/16", IFA_F_PERMANENT)));
+  CHECK_FALSE(cni::is_permanent_global(of_interface("10.0.0.1/32", IFA_F_PERMANENT, RT_SCOPE_HOST)));
 }

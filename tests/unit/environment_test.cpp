@@ -40,7 +40,6 @@ TEST_CASE("the variables of ADD are read") {
   CHECK(environment.interface_name == "net1");
   CHECK(environment.args == "K8S_POD_NAME=p");
   CHECK(environment.path == "/opt/cni/bin");
-  CHECK_FALSE(environment.net_ns_override);
 }
 
 TEST_CASE("what is missing is said together, in the order of the specification's library") {
@@ -111,22 +110,13 @@ TEST_CASE("a verb that concerns no interface does not judge its variables") {
   CHECK(cni::read_environment({{"CNI_COMMAND", "GC"}, {"CNI_PATH", "/bin"}, {"CNI_CONTAINERID", "../"}}).verb == Verb::gc);
 }
 
-TEST_CASE("the check of the namespace is overridden by TRUE in any case, or 1") {
-  for (const auto* value : {"TRUE", "true", "True", "1"}) {
-    CHECK(cni::read_environment(with("CNI_NETNS_OVERRIDE", value)).net_ns_override);
-  }
-  for (const auto* value : {"", "0", "yes", "false", "11", " true"}) {
-    CHECK_FALSE(cni::read_environment(with("CNI_NETNS_OVERRIDE", value)).net_ns_override);
-  }
-}
-
 TEST_CASE("identifiers are letters, digits, dots, dashes and underscores after a letter or digit") {
   for (const auto* text : {"a", "0", "net-1.example_com", "Z9", "a..b"}) {
     CAPTURE(text);
     CHECK(cni::is_identifier(text));
   }
   for (const auto& text : {std::string{}, std::string{"-a"}, std::string{".a"}, std::string{"_a"}, std::string{"a/b"}, std::string{"../a"},
-                          std::string{"a b"}, std::string{"a\n"}, std::string{"a\0b", 3}, std::string{"\xc3\xa4"}}) {
+                           std::string{"a b"}, std::string{"a\n"}, std::string{"a\0b", 3}, std::string{"\xc3\xa4"}}) {
     CAPTURE(text);
     CHECK_FALSE(cni::is_identifier(text));
   }

@@ -185,11 +185,14 @@ TEST_CASE("a log file is not reached through a link") {
   std::filesystem::create_symlink(target, directory.path() / "file");
   std::filesystem::create_directory_symlink(elsewhere.path(), directory.path() / "deep");
   std::filesystem::create_symlink("gone", directory.path() / "dangling");
-  for (const auto* name : {"/file", "/deep/target", "/dangling"}) {
+  std::filesystem::create_directory(directory.path() / "real");
+  std::filesystem::create_directory_symlink("real", directory.path() / "inner");
+  for (const auto* name : {"/file", "/deep/target", "/dangling", "/inner/x"}) {
     check_refused(directory.path().string() + name, directory.path().string(), "a link");
   }
   CHECK(std::filesystem::file_size(target) == 0);
   CHECK_FALSE(std::filesystem::exists(directory.path() / "gone"));
+  CHECK(std::filesystem::is_empty(directory.path() / "real"));
 }
 
 TEST_CASE("a log file that is a directory or a pipe is refused at once") {
