@@ -1,12 +1,11 @@
-#include <fmt/chrono.h>
 #include <fmt/format.h>
 #include <poll.h>
 #include <unistd.h>
 
 #include <algorithm>
-#include <ctime>
 #include <iterator>
 #include <memory>
+#include <random>
 #include <utility>
 
 #include "cni/attach.hpp"
@@ -15,6 +14,7 @@
 #include "cni/ipam.hpp"
 #include "cni/refuse.hpp"
 #include "cni/release.hpp"
+#include "cni/timestamp.hpp"
 #include "cni/verbs.hpp"
 #include "netlink/error.hpp"
 
@@ -22,12 +22,8 @@ namespace cni {
 
 namespace {
 
-constexpr std::chrono::milliseconds kDebtTime{2'000};
+constexpr std::chrono::milliseconds kTidyTime{2'000};
 constexpr const char* kTuningAllowlist = "/etc/cni/tuning/allowlist.conf";
-
-std::string now_text() {
-  return fmt::format("{:%Y-%m-%dT%H:%M:%SZ}", fmt::gmtime(std::time(nullptr)));
-}
 
 /// An ADD in progress: everything it works with, kept together because its end may come after the verb has returned.
 class Addition {
@@ -123,7 +119,7 @@ class Addition {
       record_->result = print_result(result, Version::v1_1_0);
       context_.store.write(*record_);
       announce(result, record_->device, *places_, context_.log);
-      pay_oldest_debt();
+      tidy_up();
       return print_with_previous(std::move(result));
     } catch (...) {
       release_after_failure();
@@ -132,7 +128,7 @@ class Addition {
   }
 
   void make_record(const Claim& claimed) {
-    owner_.since = now_text();
+    owner_.since = timestamp();
     record_ = Record{.owner = owner_,
                      .home_cookie = places_->host.net_ns().cookie(),
                      .device = claimed.device,
@@ -176,17 +172,50 @@ class Addition {
     }
   }
 
-  /// One IPAM DEL that failed earlier, within a budget, and never at the cost of this ADD.
-  void pay_oldest_debt() {
+  /// What others left, a little of it with each ADD: within a budget, and never at the cost of this one.
+  void tidy_up() {
+    Context brief = context_;
+    brief.deadline = Deadline{context_.deadline.at_most(kTidyTime)};
     try {
-      const auto debt = context_.store.oldest_debt();
-      if (!debt) {
-        return;
-      }
-      Ipam{context_.store.take_up(*debt), std::nullopt, context_.log}.del(context_.deadline.at_most(kDebtTime));
-      context_.store.cancel(*debt);
+      // This attachment owes nothing any more: its own DEL gives back what an earlier one could not.
+      brief.store.remove_owed(owner_);
+      release_one_stale(brief);
+      pay_oldest_debt(brief);
     } catch (const std::exception& error) {
-      context_.log.warning("an IPAM DEL that failed earlier is still owed", {{"error", error.what()}});
+      context_.log.warning("what an earlier attachment left could not be tidied up", {{"error", error.what()}});
+    }
+  }
+
+  /// Looks at one other record, whichever chance picks, so that the cost does not grow with the number of devices.
+  void release_one_stale(Context& brief) {
+    auto keys = context_.store.keys();
+    std::erase(keys, record_->device.key());
+    if (keys.empty()) {
+      return;
+    }
+    std::random_device random;
+    const auto& key = keys.at(std::uniform_int_distribution<std::size_t>{0, keys.size() - 1}(random));
+    Places places{.host = netlink::Socket{NETLINK_ROUTE, netlink::NetNs::current()}, .pod = std::nullopt, .roots = context_.roots};
+    const auto stale_record = [&]() -> std::optional<Record> {
+      const auto found = context_.store.find(key);
+      const auto* record = found ? std::get_if<Record>(&*found) : nullptr;
+      return record != nullptr && is_stale(*record, places) ? std::optional{*record} : std::nullopt;
+    };
+    if (!stale_record()) {
+      return;
+    }
+    const auto lock = DeviceLock::acquire(key, "tidying up", Deadline{std::chrono::milliseconds{0}});
+    // Again, now that the lock is ours: its owner may just have come for it.
+    if (auto record = stale_record()) {
+      context_.log.info("releasing what another attachment left", {{"owner", record->owner.text()}});
+      (void)release(std::move(*record), brief, places, lock.fd());
+    }
+  }
+
+  void pay_oldest_debt(Context& brief) {
+    if (const auto debt = brief.store.oldest_debt()) {
+      Ipam{brief.store.take_up(*debt), std::nullopt, brief.log}.del(brief.deadline.left());
+      brief.store.cancel(*debt);
     }
   }
 

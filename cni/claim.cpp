@@ -62,6 +62,8 @@ class Claimer {
         device_wait_(context.deadline.at_most(config.waits.device)),
         owner_wait_(context.deadline.at_most(config.waits.owner)) {}
 
+  bool is_stale(const Record& record, Places& places) { return standing(record, places).kind == Standing::Kind::stale; }
+
   std::variant<Claim, Existing> claim() {
     while (!context_.deadline.has_passed()) {
       if (auto settled = attempt()) {
@@ -125,7 +127,7 @@ class Claimer {
   /// under another, or which the device that has it now took from the pod.
   std::optional<std::string> key_to_lock(const std::optional<netlink::Link>& link, std::span<const netlink::Link> links) {
     const auto link_key = link ? std::optional{identify(*link, links).key()} : std::nullopt;
-    for (const auto& found : context_.store.all()) {
+    for (const auto& found : context_.store.all(selectors_.front().record_text())) {
       const auto* record = std::get_if<Record>(&found);
       if (record == nullptr || record->device.key() == link_key ||
           !std::ranges::all_of(selectors_, [&](const Selector& selector) { return selector.matches(*record); })) {
@@ -210,6 +212,10 @@ class Claimer {
 };
 
 }  // namespace
+
+bool is_stale(const Record& record, Places& places) {
+  return standing(record, places).kind == Standing::Kind::stale;
+}
 
 std::variant<Claim, Existing> claim(Context& context, const AttachConfig& config, const std::vector<Selector>& selectors,
                                     const Owner& owner, Places& places) {

@@ -30,6 +30,9 @@ struct Existing {
   Record record;
 };
 
+/// Whether nobody has the device of the record any more: it is in the host, gone, or another one since.
+[[nodiscard]] bool is_stale(const Record& record, Places& places);
+
 /// Resolves the selectors, locks the device, and settles the record that somebody may have left on it: a stale one and an unfinished one of
 /// our own are released, another owner is waited for. Sleeps without holding a lock. Throws Error: 7 and 100 as the selectors, 11 when the
 /// device or its owner's DEL does not come in time, 100 when the same container has it under another name.

@@ -10,25 +10,16 @@
 #include <algorithm>
 #include <array>
 #include <cerrno>
-#include <ctime>
 #include <system_error>
 
 #include "cni/json.hpp"
+#include "cni/timestamp.hpp"
 
 namespace cni {
 
 namespace {
 
 constexpr std::array<std::string_view, 4> kWords{"error", "warning", "info", "debug"};
-
-std::string now() {
-  timespec time{};
-  ::clock_gettime(CLOCK_REALTIME, &time);
-  tm utc{};
-  ::gmtime_r(&time.tv_sec, &utc);
-  return fmt::format("{:04}-{:02}-{:02}T{:02}:{:02}:{:02}.{:03}Z", utc.tm_year + 1900, utc.tm_mon + 1, utc.tm_mday, utc.tm_hour, utc.tm_min,
-                     utc.tm_sec, time.tv_nsec / 1'000'000);
-}
 
 std::string_view relative_to(std::string_view path, std::string_view directory) {
   while (directory.ends_with('/')) {
@@ -99,7 +90,7 @@ void Log::write(LogLevel level, std::string_view message, const Fields& fields) 
     return;
   }
   OrderedJson line;
-  line["time"] = now();
+  line["time"] = timestamp();
   line["level"] = kWords.at(static_cast<std::size_t>(level));
   line["msg"] = message;
   for (const auto& [name, value] : fields_) {

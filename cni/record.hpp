@@ -71,6 +71,8 @@ class RecordStore {
   using Found = std::variant<Record, Unreadable>;
 
   [[nodiscard]] std::optional<Found> find(const std::string& key) const;
+  /// Which devices have a record.
+  [[nodiscard]] std::vector<std::string> keys() const;
   /// Every record whose file contains `text`; the empty text is in all of them.
   [[nodiscard]] std::vector<Found> all(std::string_view text = {}) const;
   /// Whether a netdev of this bus device is on record that is one of several.

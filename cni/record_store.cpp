@@ -125,13 +125,19 @@ std::optional<RecordStore::Found> RecordStore::find(const std::string& key) cons
   return content ? std::optional{parse(key, *content)} : std::nullopt;
 }
 
+std::vector<std::string> RecordStore::keys() const {
+  std::vector<std::string> keys;
+  for (const auto& name : netlink::directory_entries(data_dir_ + "/devices")) {
+    if (name.ends_with(kSuffix)) {
+      keys.push_back(name.substr(0, name.size() - kSuffix.size()));
+    }
+  }
+  return keys;
+}
+
 std::vector<RecordStore::Found> RecordStore::all(std::string_view text) const {
   std::vector<Found> found;
-  for (const auto& name : netlink::directory_entries(data_dir_ + "/devices")) {
-    if (!name.ends_with(kSuffix)) {
-      continue;
-    }
-    const auto key = name.substr(0, name.size() - kSuffix.size());
+  for (const auto& key : keys()) {
     const auto content = netlink::read_file(record_path(key));
     // Looking for a text first spares the parsing of other pods' records.
     if (content && content->find(text) != std::string::npos) {
@@ -191,7 +197,7 @@ std::optional<std::string> RecordStore::oldest_debt() const {
        entry.increment(error)) {
     std::error_code gone;
     const auto time = entry->last_write_time(gone);
-    if (!gone && entry->path().extension() == kSuffix && (!oldest || time < oldest_time)) {
+    if (!gone && entry->is_regular_file(gone) && entry->path().extension() == kSuffix && (!oldest || time < oldest_time)) {
       oldest = entry->path();
       oldest_time = time;
     }

@@ -95,7 +95,7 @@ class Restorer {
     const auto steps = plan(*now, wanted);
     failures_.clear();
     apply_all(steps, *now);
-    return steps.empty();
+    return failures_.empty() && std::ranges::none_of(steps, [](const Step& step) { return std::holds_alternative<Move>(step); });
   }
 
   [[nodiscard]] bool is_gone() {

@@ -109,6 +109,14 @@ Selector Selector::by_kernel_path(std::string path, const netlink::Roots& roots)
   return selector;
 }
 
+const std::string& Selector::record_text() const {
+  static const std::string kAny;
+  if (name_ || hardware_address_) {
+    return value_;
+  }
+  return parents_.size() == 1 ? parents_.front().address : kAny;
+}
+
 bool Selector::matches(const netlink::Link& link) const {
   if (name_) {
     return link.name == *name_ || std::ranges::find(link.altnames, *name_) != link.altnames.end();

@@ -29,6 +29,9 @@ class Selector {
   /// The bus devices that sysfs says the value means: a PCI function and its virtio devices, an auxiliary device.
   [[nodiscard]] const std::vector<netlink::BusAddress>& parents() const { return parents_; }
 
+  /// What every record that matches has somewhere in its text; may be empty.
+  [[nodiscard]] const std::string& record_text() const;
+
   [[nodiscard]] bool matches(const netlink::Link& link) const;
   /// The device that the record speaks of, as it was before it was taken.
   [[nodiscard]] bool matches(const Record& record) const;

@@ -83,7 +83,7 @@ std::vector<InterfaceAddress> addresses(Socket& socket, int index) {
       static_cast<std::vector<std::pair<int, InterfaceAddress>>*>(list)->emplace_back(rtnl_addr_get_ifindex(address), std::move(*value));
     }
   };
-  socket.query(
+  socket.dump(
       make_request, "list the addresses of interface " + std::to_string(index),
       [&](int type, std::span<const std::byte> payload) {
         std::vector<std::pair<int, InterfaceAddress>> parsed;

@@ -8,14 +8,16 @@
 #include <cerrno>
 #include <filesystem>
 #include <system_error>
+#include <utility>
 
 #include "netlink/error.hpp"
 #include "netlink/unique_fd.hpp"
 
 namespace netlink {
 
-std::optional<std::string> read_file(const std::string& path, std::size_t limit) {
-  const UniqueFd fd{::open(path.c_str(), O_RDONLY | O_CLOEXEC | O_NONBLOCK)};
+namespace {
+
+std::optional<std::string> read_open_file(const UniqueFd& fd, std::size_t limit) {
   if (!fd.is_open()) {
     return std::nullopt;
   }
@@ -38,12 +40,37 @@ std::optional<std::string> read_file(const std::string& path, std::size_t limit)
   return content;
 }
 
-std::optional<std::string> read_line(const std::string& path) {
-  auto content = read_file(path);
+std::optional<std::string> first_line(std::optional<std::string> content) {
   if (content) {
     content->resize(std::min(content->find('\n'), content->size()));
   }
   return content;
+}
+
+}  // namespace
+
+std::optional<std::string> read_file(const std::string& path, std::size_t limit) {
+  return read_open_file(UniqueFd{::open(path.c_str(), O_RDONLY | O_CLOEXEC | O_NONBLOCK)}, limit);
+}
+
+std::optional<std::string> read_line(const std::string& path) {
+  return first_line(read_file(path));
+}
+
+std::map<std::string, std::string> read_lines(const std::string& directory, const std::function<bool(const std::string&)>& is_wanted) {
+  std::map<std::string, std::string> lines;
+  // Relative to the directory, each file is found at once instead of by its whole path.
+  const UniqueFd fd{::open(directory.c_str(), O_PATH | O_DIRECTORY | O_CLOEXEC)};
+  for (const auto& name : directory_entries(directory)) {
+    if (!is_wanted(name)) {
+      continue;
+    }
+    const UniqueFd file{::openat(fd.get(), name.c_str(), O_RDONLY | O_CLOEXEC | O_NONBLOCK)};
+    if (auto line = first_line(read_open_file(file, std::string::npos))) {
+      lines.emplace(name, std::move(*line));
+    }
+  }
+  return lines;
 }
 
 std::vector<std::string> directory_entries(const std::string& path) {

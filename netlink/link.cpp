@@ -73,20 +73,14 @@ Request get_request(int flags, int index) {
   return request;
 }
 
-std::optional<Link> get_one(Socket& socket, const std::function<Request()>& make_request, const std::string& attempt) {
+std::optional<Link> get_one(Socket& socket, Request request, const std::string& attempt) {
   std::optional<Link> found;
-  try {
-    socket.query(make_request, attempt, [&](int type, std::span<const std::byte> payload) {
-      if (type == RTM_NEWLINK) {
-        found = parse_link(payload);
-      }
-    });
-  } catch (const Error& error) {
-    if (error.error_number() != ENODEV) {
-      throw;
+  const bool is_there = socket.get(std::move(request), attempt, [&](int type, std::span<const std::byte> payload) {
+    if (type == RTM_NEWLINK) {
+      found = parse_link(payload);
     }
-  }
-  return found;
+  });
+  return is_there ? std::move(found) : std::nullopt;
 }
 
 void change_altname(Socket& socket, int type, int index, const std::string& altname, std::string_view attempt) {
@@ -134,29 +128,24 @@ std::optional<Link> parse_link(std::span<const std::byte> payload) {
 }
 
 std::optional<Link> find_link(Socket& socket, const std::string& name) {
-  return get_one(
-      socket,
-      [&] {
-        auto request = get_request(0, 0);
-        request.put(name.size() < kNameSize ? IFLA_IFNAME : IFLA_ALT_IFNAME, name);
-        return request;
-      },
-      "look up interface '" + name + "'");
+  auto request = get_request(0, 0);
+  request.put(name.size() < kNameSize ? IFLA_IFNAME : IFLA_ALT_IFNAME, name);
+  return get_one(socket, std::move(request), "look up interface '" + name + "'");
 }
 
 std::optional<Link> find_link(Socket& socket, int index) {
-  return get_one(socket, [&] { return get_request(0, index); }, "look up the interface with index " + std::to_string(index));
+  return get_one(socket, get_request(0, index), "look up the interface with index " + std::to_string(index));
 }
 
 std::vector<Link> links(Socket& socket) {
   std::vector<Link> found;
-  socket.query([] { return get_request(NLM_F_DUMP, 0); }, "list the interfaces",
-               [&](int type, std::span<const std::byte> payload) {
-                 if (auto link = type == RTM_NEWLINK ? parse_link(payload) : std::nullopt) {
-                   found.push_back(std::move(*link));
-                 }
-               },
-               [&] { found.clear(); });
+  socket.dump([] { return get_request(NLM_F_DUMP, 0); }, "list the interfaces",
+              [&](int type, std::span<const std::byte> payload) {
+                if (auto link = type == RTM_NEWLINK ? parse_link(payload) : std::nullopt) {
+                  found.push_back(std::move(*link));
+                }
+              },
+              [&] { found.clear(); });
   return found;
 }
 

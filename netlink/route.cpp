@@ -35,7 +35,7 @@ std::vector<RouteObject> dump(Socket& socket, const Filter& filter) {
     }
     return request;
   };
-  socket.query(
+  socket.dump(
       make_request, "list the routes",
       [&](int type, std::span<const std::byte> payload) {
         auto message = Request::received(type, payload);

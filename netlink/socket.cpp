@@ -6,7 +6,6 @@
 
 #include <algorithm>
 #include <cerrno>
-#include <optional>
 #include <string>
 #include <utility>
 
@@ -35,17 +34,20 @@ struct Acknowledgement {
 };
 
 /// NLMSG_ERROR: an int, the header of the request (its payload too unless the kernel was asked to cap it), then attributes.
-std::optional<Acknowledgement> parse_acknowledgement(std::uint16_t flags, std::span<const std::byte> payload) {
-  nlmsgerr error{};
+/// NLMSG_DONE: an int, with which a dump that failed in the middle says so.
+Acknowledgement parse_end(const nlmsghdr& header, std::span<const std::byte> payload) {
+  int error = 0;
   if (payload.size() < sizeof error) {
-    return std::nullopt;
+    return {header.nlmsg_type == NLMSG_DONE ? 0 : EBADMSG, {}};
   }
   std::memcpy(&error, payload.data(), sizeof error);
-  Acknowledgement result{-error.error, {}};
-  if ((flags & NLM_F_ACK_TLVS) != 0) {
-    auto offset = sizeof error;
-    if ((flags & NLM_F_CAPPED) == 0) {
-      offset += NLMSG_ALIGN(error.msg.nlmsg_len) - sizeof error.msg;
+  Acknowledgement result{error < 0 ? -error : 0, {}};
+  if (header.nlmsg_type == NLMSG_ERROR && (header.nlmsg_flags & NLM_F_ACK_TLVS) != 0 && payload.size() >= sizeof(nlmsgerr)) {
+    nlmsgerr answer{};
+    std::memcpy(&answer, payload.data(), sizeof answer);
+    auto offset = sizeof answer;
+    if ((header.nlmsg_flags & NLM_F_CAPPED) == 0) {
+      offset += NLMSG_ALIGN(answer.msg.nlmsg_len) - sizeof answer.msg;
     }
     result.kernel_sentence = Attributes{payload.subspan(std::min(offset, payload.size()))}.text(NLMSGERR_ATTR_MSG);
   }
@@ -79,20 +81,39 @@ void Socket::open() {
 void Socket::request(Request request, std::string_view attempt) {
   nlmsg_hdr(request.get())->nlmsg_flags |= NLM_F_ACK;
   send(request, attempt);
-  (void)receive(attempt, [](int, std::span<const std::byte>) {});
+  require_success(receive(attempt, [](int, std::span<const std::byte>) {}), attempt);
 }
 
-void Socket::query(const std::function<Request()>& make_request, std::string_view attempt, const Receiver& receiver,
-                   const std::function<void()>& restart) {
+bool Socket::get(Request request, std::string_view attempt, const Receiver& receiver) {
+  send(request, attempt);
+  const auto outcome = receive(attempt, receiver);
+  // Looking for what may not be there is no failure, and the first exception of a static program costs more than the rest of an ADD.
+  if (outcome.error_number == ENODEV) {
+    return false;
+  }
+  require_success(outcome, attempt);
+  return true;
+}
+
+void Socket::dump(const std::function<Request()>& make_request, std::string_view attempt, const Receiver& receiver,
+                  const std::function<void()>& restart) {
   for (int attempts = 0; attempts < kDumpAttempts; ++attempts) {
     auto request = make_request();
     send(request, attempt);
-    if (receive(attempt, receiver) == Outcome::complete) {
+    const auto outcome = receive(attempt, receiver);
+    require_success(outcome, attempt);
+    if (!outcome.interrupted) {
       return;
     }
     restart();
   }
   throw Error(attempt, EAGAIN, "the list changed during each of " + std::to_string(kDumpAttempts) + " attempts to read it");
+}
+
+void Socket::require_success(const Outcome& outcome, std::string_view attempt) {
+  if (outcome.error_number != 0) {
+    throw Error(attempt, outcome.error_number, outcome.kernel_sentence);
+  }
 }
 
 void Socket::send(Request& request, std::string_view attempt) {
@@ -127,7 +148,7 @@ std::span<const std::byte> Socket::receive_datagram(std::string_view attempt) {
 }
 
 Socket::Outcome Socket::receive(std::string_view attempt, const Receiver& receiver) {
-  auto outcome = Outcome::complete;
+  Outcome outcome;
   while (true) {
     auto rest = receive_datagram(attempt);
     while (rest.size() >= sizeof(nlmsghdr)) {
@@ -141,22 +162,11 @@ Socket::Outcome Socket::receive(std::string_view attempt, const Receiver& receiv
       if (header.nlmsg_seq != sequence_) {
         continue;
       }
-      if ((header.nlmsg_flags & NLM_F_DUMP_INTR) != 0) {
-        outcome = Outcome::interrupted;
-      }
-      if (header.nlmsg_type == NLMSG_ERROR) {
-        const auto acknowledgement = parse_acknowledgement(header.nlmsg_flags, payload);
-        if (!acknowledgement || acknowledgement->error_number != 0) {
-          throw Error(attempt, acknowledgement ? acknowledgement->error_number : EBADMSG,
-                      acknowledgement ? acknowledgement->kernel_sentence : "");
-        }
-        return outcome;
-      }
-      if (header.nlmsg_type == NLMSG_DONE) {
-        // A dump that failed in the middle says so here.
-        if (int error = 0; payload.size() >= sizeof error && (std::memcpy(&error, payload.data(), sizeof error), error < 0)) {
-          throw Error(attempt, -error);
-        }
+      outcome.interrupted = outcome.interrupted || (header.nlmsg_flags & NLM_F_DUMP_INTR) != 0;
+      if (header.nlmsg_type == NLMSG_ERROR || header.nlmsg_type == NLMSG_DONE) {
+        const auto end = parse_end(header, payload);
+        outcome.error_number = end.error_number;
+        outcome.kernel_sentence = end.kernel_sentence;
         return outcome;
       }
       receiver(header.nlmsg_type, payload);

@@ -7,6 +7,7 @@
 #include <functional>
 #include <memory>
 #include <span>
+#include <string>
 #include <string_view>
 
 #include "netlink/message.hpp"
@@ -28,18 +29,26 @@ class Socket {
 
   /// Called with the message type and what follows the netlink header.
   using Receiver = std::function<void(int type, std::span<const std::byte> payload)>;
-  /// Sends a GET, with NLM_F_DUMP or for one object, and passes on the answers. A dump that was interrupted by a change is repeated, at
-  /// most eight times; `restart` is called before each repetition so that the receiver can forget what it has. Throws Error.
-  void query(
-      const std::function<Request()>& make_request, std::string_view attempt, const Receiver& receive,
-      const std::function<void()>& restart = [] {});
+  /// Sends a GET for one object and passes on the answer; false when the kernel says that there is none (ENODEV). Throws Error.
+  [[nodiscard]] bool get(Request request, std::string_view attempt, const Receiver& receive);
+
+  /// Sends a GET with NLM_F_DUMP and passes on the answers. A dump that was interrupted by a change is repeated, at most eight times;
+  /// `restart` is called before each repetition so that the receiver can forget what it has. Throws Error.
+  void dump(const std::function<Request()>& make_request, std::string_view attempt, const Receiver& receive,
+            const std::function<void()>& restart);
 
  private:
-  enum class Outcome { complete, interrupted };
+  /// How an exchange ended: complete, or with the kernel's refusal; a dump may have been interrupted by a change.
+  struct Outcome {
+    int error_number = 0;
+    std::string kernel_sentence;
+    bool interrupted = false;
+  };
 
   void open();
   void send(Request& request, std::string_view attempt);
-  Outcome receive(std::string_view attempt, const Receiver& receive);
+  [[nodiscard]] Outcome receive(std::string_view attempt, const Receiver& receive);
+  static void require_success(const Outcome& outcome, std::string_view attempt);
   std::span<const std::byte> receive_datagram(std::string_view attempt);
 
   struct Free {

@@ -1,9 +1,9 @@
 #include "netlink/sysctl.hpp"
 
 #include <array>
-#include <set>
 #include <span>
 #include <string_view>
+#include <utility>
 
 #include "netlink/error.hpp"
 #include "netlink/files.hpp"
@@ -137,14 +137,9 @@ void add_carried(const std::string& directory, std::span<const std::string_view>
 
 /// A hundred files read one by one cost more than the rest of an ADD, so only those that netlink did not carry are read.
 void add_from_files(const std::string& directory, const std::string& interface, const Roots& roots, Sysctls& sysctls) {
-  for (const auto& name : directory_entries(real_path(directory, interface, roots))) {
-    const auto path = directory + '/' + name;
-    if (sysctls.contains(path) || is_left_out(name)) {
-      continue;
-    }
-    if (auto value = read_line(real_path(path, interface, roots))) {
-      sysctls[path] = *value;
-    }
+  const auto is_wanted = [&](const std::string& name) { return !sysctls.contains(directory + '/' + name) && !is_left_out(name); };
+  for (auto& [name, value] : read_lines(real_path(directory, interface, roots), is_wanted)) {
+    sysctls[directory + '/' + name] = std::move(value);
   }
 }
 

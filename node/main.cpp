@@ -40,7 +40,7 @@ std::map<std::string, std::string> variables() {
 
 std::string read_input() {
   std::string input;
-  std::array<char, 65536> buffer{};
+  std::array<char, 4096> buffer{};
   while (input.size() <= cni::kMaximumInput) {
     const auto count = ::read(STDIN_FILENO, buffer.data(), buffer.size());
     if (count < 0 && errno == EINTR) {
