@@ -71,7 +71,7 @@ class Deletion {
     if (auto pod = owner_net_ns(record.owner, context_.environment.net_ns, context_.roots)) {
       places_.pod.emplace(NETLINK_ROUTE, std::move(*pod));
     }
-    if (!locate(record.device, places_)) {
+    if (!is_at_hand(record)) {
       if (auto held = find_elsewhere(record, places_)) {
         context_.log.warning(fmt::format("the interface is in another namespace, held by {}: it is taken from there", held->holder));
         places_.pod.emplace(NETLINK_ROUTE, std::move(held->net_ns));
@@ -85,6 +85,15 @@ class Deletion {
     const auto released = release(std::move(record), context_, places_, lock.fd());
     if (released.ipam_error) {
       throw Error(*released.ipam_error);
+    }
+  }
+
+  /// When the kernel cannot be asked just now, `release` asks again, and goes on past what fails.
+  [[nodiscard]] bool is_at_hand(const Record& record) {
+    try {
+      return locate(record.device, places_).has_value();
+    } catch (const netlink::Error&) {
+      return true;
     }
   }
 

@@ -111,6 +111,10 @@ Selector Selector::by_kernel_path(std::string path, const netlink::Roots& roots)
 
 const std::string& Selector::record_text() const {
   static const std::string kAny;
+  // JSON writes these in another way.
+  if (value_.find_first_of("\"\\") != std::string::npos) {
+    return kAny;
+  }
   if (name_ || hardware_address_) {
     return value_;
   }

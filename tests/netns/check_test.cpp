@@ -10,8 +10,7 @@ namespace {
 
 class Attached : public NicAndPod {
  public:
-  Attachment attachment{.network = config({{"mtu", 9000},
-                                           {"runtimeConfig", {{"ips", {"10.0.0.5/24", "fd00::5/64"}}}}})};
+  Attachment attachment{.network = config({{"mtu", 9000}, {"runtimeConfig", {{"ips", {"10.0.0.5/24", "fd00::5/64"}}}}})};
   Json result = expect_success(attachment.add());
 };
 

@@ -140,7 +140,8 @@ TEST_CASE_METHOD(NicAndPod, "DEL leaves alone what is in another namespace that 
 
 TEST_CASE_METHOD(NicAndPod, "DEL succeeds and brings the NIC home when the record cannot be read") {
   sh("ip link property add dev nic0 altname rail0");  // a veth has no address on a bus: only an altname can say which it is
-  const Attachment attachment{.network = config(kHostLocal).patch(Json::parse(R"([{"op": "replace", "path": "/device", "value": "rail0"}])"))};
+  const Attachment attachment{.network =
+                                  config(kHostLocal).patch(Json::parse(R"([{"op": "replace", "path": "/device", "value": "rail0"}])"))};
   expect_success(attachment.add());
   REQUIRE(record_files().size() == 1);
   const std::string path = record_files()[0];
@@ -223,6 +224,22 @@ TEST_CASE_METHOD(NicAndPod, "DEL leaves an interface of that name alone that it 
   const Snapshot before = snapshot("net1", "pod");
   expect_success(Attachment{}.del());
   CHECK(changes(before, snapshot("net1", "pod")) == "");
+}
+
+TEST_CASE_METHOD(NicAndPod, "DEL with the host's own namespace as CNI_NETNS succeeds and takes nothing") {
+  sh("touch /run/netns/host && mount --bind /proc/1/ns/net /run/netns/host && ip link set nic0 name net1");
+  const Snapshot before = snapshot("net1");
+  expect_success(Attachment{.net_ns = "/run/netns/host"}.del());
+  CHECK(changes(before, snapshot("net1")) == "");
+}
+
+TEST_CASE_METHOD(NicAndPod, "DEL refuses to bring a NIC into another namespace than the one that it was taken from") {
+  const Attachment attachment;
+  expect_success(attachment.add());
+  const Snapshot before = snapshot("net1", "pod");
+  expect_error(attachment.under({"ip", "netns", "exec", "fabric"}).del(), 100, {"namespace"});
+  CHECK(changes(before, snapshot("net1", "pod")) == "");
+  CHECK(record_files().size() == 1);
 }
 
 TEST_CASE_METHOD(NicAndPod, "an IPAM plugin whose DEL fails does not keep the NIC, its error is reported, and the next DEL asks it again") {

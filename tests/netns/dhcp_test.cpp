@@ -21,13 +21,13 @@ class Dhcp : public NicAndPod {
  public:
   Dhcp() {
     sh("ip -n fabric addr add 10.9.0.1/24 dev br0");
-    server_.emplace(shell("exec ip netns exec fabric dnsmasq --keep-in-foreground --conf-file=/dev/null --port=0 --interface=br0 --bind-interfaces "
-                          "--dhcp-range=10.9.0.100,10.9.0.200,255.255.255.0,1h --dhcp-authoritative --no-ping --dhcp-leasefile=/run/leases "
-                          "--pid-file= --user=root --log-facility=/run/dnsmasq.log"));
+    server_.emplace(
+        shell("exec ip netns exec fabric dnsmasq --keep-in-foreground --conf-file=/dev/null --port=0 --interface=br0 --bind-interfaces "
+              "--dhcp-range=10.9.0.100,10.9.0.200,255.255.255.0,1h --dhcp-authoritative --no-ping --dhcp-leasefile=/run/leases "
+              "--pid-file= --user=root --log-facility=/run/dnsmasq.log"));
     daemon_.emplace(shell("exec /usr/lib/cni/dhcp daemon"));
-    wait_until("the DHCP server and the daemon", [] {
-      return std::filesystem::exists("/run/cni/dhcp.sock") && run(shell("grep -q started /run/dnsmasq.log")).status == 0;
-    });
+    wait_until("the DHCP server and the daemon",
+               [] { return std::filesystem::exists("/run/cni/dhcp.sock") && run(shell("grep -q started /run/dnsmasq.log")).status == 0; });
   }
 
  private:

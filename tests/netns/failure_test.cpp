@@ -165,7 +165,8 @@ TEST_CASE_METHOD(Sweep, "an ADD that was killed at any request or rename is done
 
 TEST_CASE_METHOD(Sweep, "after an ADD was killed another pod gets the NIC, once it is not in the first one") {
   add_pod("pod2");
-  const Attachment other{.network = config({{"wait", {{"owner", "0s"}, {"device", "0s"}}}}), .container = "c2", .net_ns = "/run/netns/pod2"};
+  const Attachment other{
+      .network = config({{"wait", {{"owner", "0s"}, {"device", "0s"}}}}), .container = "c2", .net_ns = "/run/netns/pod2"};
   for_each_call([&](int number) {
     const Answer added = attachment.under(inject(kSends, "signal=KILL", number)).add();
     if (!link_names("pod").empty()) {
@@ -243,6 +244,17 @@ TEST_CASE_METHOD(NicInUse, "the NIC comes home when the kernel refuses its MTU a
   CHECK(link_names("pod") == std::vector<std::string>{});
 }
 
+TEST_CASE_METHOD(NicInUse, "the NIC comes home when it cannot be brought up in the pod") {
+  // A macvlan takes the MAC of the link below it while it is down, and then refuses to go up.
+  sh("ip link add mac0 link nic0 type macvlan");
+  const Snapshot before = snapshot("mac0");
+  const Json mac = show_link("nic0")["address"];
+  expect_error(Attachment{.network = config({{"device", "mac0"}, {"runtimeConfig", {{"mac", mac}}}})}.add(), 101, {"up"});
+  REQUIRE(has_link("mac0"));
+  CHECK(changes(before, snapshot("mac0")) == "");
+  expect_no_traces();
+}
+
 TEST_CASE_METHOD(NicInUse, "ADD takes everything back when nobody can read its result") {
   const Snapshot before = snapshot("nic0");
   const Attachment attachment{.network = kEverything};
@@ -268,7 +280,9 @@ TEST_CASE_METHOD(NicInUse, "ADD takes everything back when the pod's namespace i
 }
 
 TEST_CASE_METHOD(NicInUse, "SIGTERM in the middle of ADD leaves the NIC either in the pod, recorded, or home as it was") {
-  write_plugin("slow", R"([ $CNI_COMMAND = DEL ] || { touch /run/asked; sleep 1; echo '{"cniVersion": "1.0.0", "ips": [{"address": "10.0.0.5/24"}]}'; })");
+  write_plugin(
+      "slow",
+      R"([ $CNI_COMMAND = DEL ] || { touch /run/asked; sleep 1; echo '{"cniVersion": "1.0.0", "ips": [{"address": "10.0.0.5/24"}]}'; })");
   const Snapshot before = snapshot("nic0");
   const Attachment attachment{.network = config({{"ipam", {{"type", "slow"}}}})};
   Process adding(program(attachment.to_call("ADD")));

@@ -140,7 +140,8 @@ TEST_CASE_METHOD(NicAndPod, "a route without a gateway goes over the gateway of 
 }
 
 TEST_CASE_METHOD(NicAndPod, "a default route from IPAM is dropped and named where the pod has one, or kept where it is to be kept") {
-  const Json ips = Json::array({Json{{"address", "10.0.0.5/24"}, {"gateway", "10.0.0.1"}}, Json{{"address", "fd00::5/64"}, {"gateway", "fd00::1"}}});
+  const Json ips =
+      Json::array({Json{{"address", "10.0.0.5/24"}, {"gateway", "10.0.0.1"}}, Json{{"address", "fd00::5/64"}, {"gateway", "fd00::1"}}});
   const Json routes = Json::array({Json{{"dst", "0.0.0.0/0"}}, Json{{"dst", "::/0"}, {"gw", "fd00::1"}}, Json{{"dst", "10.1.0.0/16"}}});
   Json keys = scripted_ipam({{"cniVersion", "1.0.0"}, {"ips", ips}, {"routes", routes}});
   SECTION("dropped") {
@@ -203,7 +204,8 @@ TEST_CASE_METHOD(NicAndPod, "an IPv6 address that nobody else has costs less tha
 }
 
 TEST_CASE_METHOD(NicAndPod, "the neighbours are told where the addresses are now") {
-  const Process sniffer(shell("exec ip netns exec fabric tcpdump -Z root -i nic0-peer -n -e -l -vv 'arp or icmp6' > /run/packets 2> /run/tcpdump"));
+  const Process sniffer(
+      shell("exec ip netns exec fabric tcpdump -Z root -i nic0-peer -n -e -l -vv 'arp or icmp6' > /run/packets 2> /run/tcpdump"));
   wait_until("tcpdump", [] { return run(shell("grep -q 'listening on' /run/tcpdump")).status == 0; });
   const Json ips = Json::array({Json{{"address", "10.0.0.5/24"}}, Json{{"address", "fd00::5/64"}}});
   Json keys = scripted_ipam({{"cniVersion", "1.0.0"}, {"ips", ips}});
@@ -212,8 +214,11 @@ TEST_CASE_METHOD(NicAndPod, "the neighbours are told where the addresses are now
   const auto seen = [](const std::string& words) {
     return run(shell("tr '\\n' ' ' < /run/packets | sed 's/ 02:00:00:00:00:42 > /\\n&/g' | grep -qE '" + words + "'")).status == 0;
   };
-  wait_until("a gratuitous ARP", [&] { return seen("(who-has|Request who-has) 10.0.0.5 .*tell 10.0.0.5|Reply 10.0.0.5 is-at 02:00:00:00:00:42"); });
-  wait_until("an unsolicited neighbour advertisement", [&] { return seen("neighbor advertisement.*tgt is fd00::5.*override|neighbor advertisement.*tgt is fd00::5, Flags \\[.*override"); });
+  wait_until("a gratuitous ARP",
+             [&] { return seen("(who-has|Request who-has) 10.0.0.5 .*tell 10.0.0.5|Reply 10.0.0.5 is-at 02:00:00:00:00:42"); });
+  wait_until("an unsolicited neighbour advertisement", [&] {
+    return seen("neighbor advertisement.*tgt is fd00::5.*override|neighbor advertisement.*tgt is fd00::5, Flags \\[.*override");
+  });
 }
 
 TEST_CASE_METHOD(NicAndPod, "an empty ipam is none: the NIC is up in the pod, without addresses, and no plugin is looked for") {
@@ -231,8 +236,9 @@ TEST_CASE_METHOD(NicAndPod, "the IPAM plugin gets the same environment and the s
   write_plugin("recorder", R"(cat > /run/stdin-$CNI_COMMAND; env | grep ^CNI_ | sort > /run/env-$CNI_COMMAND
     [ $CNI_COMMAND = DEL ] || echo '{"cniVersion": "1.0.0", "ips": [{"address": "10.0.0.5/24"}]}')");
   Call call = Attachment{.args = "IgnoreUnknown=1;K8S_POD_NAME=job-0"}.to_call("ADD");
-  call.input = "\n{ \"name\" : \"rail\",\t\"type\":\"fabric-nic\",  \"device\":\"nic0\", \"cniVersion\":\"1.0.0\",\n"
-               "  \"example.com/x\": {\"k\": [1, 2.50, \"\\u00e9\"]}, \"ipam\":{\"type\":\"recorder\", \"z\": 1, \"a\": 2} }\n\n";
+  call.input =
+      "\n{ \"name\" : \"rail\",\t\"type\":\"fabric-nic\",  \"device\":\"nic0\", \"cniVersion\":\"1.0.0\",\n"
+      "  \"example.com/x\": {\"k\": [1, 2.50, \"\\u00e9\"]}, \"ipam\":{\"type\":\"recorder\", \"z\": 1, \"a\": 2} }\n\n";
   expect_success(support::call(call));
   CHECK(sh("cat /run/stdin-ADD") == call.input);
   const std::string common =
@@ -262,9 +268,10 @@ TEST_CASE_METHOD(NicAndPod, "an IPAM plugin that fails keeps its code and is nam
 }
 
 TEST_CASE_METHOD(NicAndPod, "an IPAM plugin that misbehaves is named and the NIC comes home") {
-  const std::string body = GENERATE(as<std::string>{}, "echo garbage", "true", "echo garbage; exit 1", "exit 3", "kill -KILL $$", "echo '[]'",
-                                    "echo '{\"ips\": 7}'", "echo '{\"cniVersion\": \"1.0.0\", \"ips\": [{\"address\": \"10.0.0.5\"}]}'",
-                                    "echo '{\"cniVersion\": \"7.0.0\", \"ips\": []}'", "echo complaint >&2; exit 1");
+  const std::string body =
+      GENERATE(as<std::string>{}, "echo garbage", "true", "echo garbage; exit 1", "exit 3", "kill -KILL $$", "echo '[]'",
+               "echo '{\"ips\": 7}'", "echo '{\"cniVersion\": \"1.0.0\", \"ips\": [{\"address\": \"10.0.0.5\"}]}'",
+               "echo '{\"cniVersion\": \"7.0.0\", \"ips\": []}'", "echo complaint >&2; exit 1");
   CAPTURE(body);
   const std::string text = expect_add_fails(misbehaving_ipam(body), std::nullopt, {"misbehaving"});
   if (body.starts_with("echo complaint")) {
@@ -303,12 +310,14 @@ TEST_CASE_METHOD(NicAndPod, "an address that was allocated before IPAM failed is
 
 TEST_CASE_METHOD(NicAndPod, "3 MB of stderr from an IPAM plugin do no harm") {
   SECTION("when it succeeds") {
-    expect_success(Attachment{.network = config(misbehaving_ipam(
-                                  "head -c 3000000 /dev/zero | tr '\\0' x >&2; echo '" + one_address().dump() + "'"))}.add());
+    expect_success(
+        Attachment{.network = config(misbehaving_ipam("head -c 3000000 /dev/zero | tr '\\0' x >&2; echo '" + one_address().dump() + "'"))}
+            .add());
     CHECK(addresses("net1", "pod").size() == 1);
   }
   SECTION("when it fails") {
-    const std::string text = expect_add_fails(misbehaving_ipam("head -c 3000000 /dev/zero | tr '\\0' x >&2; exit 1"), std::nullopt, {"misbehaving"});
+    const std::string text =
+        expect_add_fails(misbehaving_ipam("head -c 3000000 /dev/zero | tr '\\0' x >&2; exit 1"), std::nullopt, {"misbehaving"});
     CHECK(text.size() < 100000);
   }
 }
@@ -339,7 +348,8 @@ TEST_CASE_METHOD(NicAndPod, "a hung IPAM plugin is killed with its children afte
 
 TEST_CASE_METHOD(NicAndPod, "an IPAM plugin that does not know the caller's version is named with the versions it knows") {
   const Json ranges = Json::array({Json::array({Json{{"subnet", "10.7.0.0/24"}}})});
-  expect_add_fails({{"cniVersion", "1.1.0"}, {"ipam", {{"type", "host-local"}, {"ranges", ranges}}}}, 1, {"host-local", "1.1.0", "0.4.0", "1.0.0"});
+  expect_add_fails({{"cniVersion", "1.1.0"}, {"ipam", {{"type", "host-local"}, {"ranges", ranges}}}}, 1,
+                   {"host-local", "1.1.0", "0.4.0", "1.0.0"});
 }
 
 TEST_CASE_METHOD(NicAndPod, "an IPAM plugin that is nowhere in CNI_PATH is named with CNI_PATH, before the NIC is touched") {

@@ -32,8 +32,8 @@ Call to_call(const Json& invocation) {
   return call;
 }
 
-/// Replays the file in order. A resource's device is not there: ADD says so (11), or that a key is for a device of another kind (2), and DEL
-/// succeeds all the same.
+/// Replays the file in order. A resource's device is not there: ADD says so (11), or that a key is for a device of another kind (2), and
+/// DEL succeeds all the same.
 void replay(const std::string& name, const std::string& verb) {
   for (const Json& invocation : recorded(name)) {
     if (invocation["env"]["CNI_COMMAND"] == verb) {

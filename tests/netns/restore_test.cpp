@@ -14,7 +14,8 @@ class UnusualNic : public NicAndPod {
   UnusualNic() {
     sh("ip link set nic0 mtu 2000 txqueuelen 555 alias 'rail zero' promisc on allmulticast on");
     sh("ip link property add dev nic0 altname rail0 altname enp9s0");
-    sh("cd /proc/sys/net && echo 1 > ipv6/conf/nic0/disable_ipv6 && echo 0 > ipv6/conf/nic0/accept_ra && echo 1 > ipv4/conf/nic0/arp_ignore && "
+    sh("cd /proc/sys/net && echo 1 > ipv6/conf/nic0/disable_ipv6 && echo 0 > ipv6/conf/nic0/accept_ra && echo 1 > "
+       "ipv4/conf/nic0/arp_ignore && "
        "echo 2 > ipv4/conf/nic0/rp_filter && echo 3 > ipv6/conf/nic0/dad_transmits && echo 77 > ipv4/neigh/nic0/unres_qlen && "
        "echo 1234 > ipv6/neigh/nic0/base_reachable_time_ms");
   }

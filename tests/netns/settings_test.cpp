@@ -123,7 +123,8 @@ TEST_CASE_METHOD(NicAndPod, "sysctls are set in the pod after the move, and not 
 
 TEST_CASE_METHOD(NicAndPod, "a sysctl that is not below net, or climbs out of it, is refused before anything is touched") {
   const Snapshot before = snapshot("nic0");
-  const std::string key = GENERATE(as<std::string>{}, "kernel.hostname", "net.ipv4.../../kernel/hostname", "net/../kernel/hostname", "/etc/passwd", "..");
+  const std::string key =
+      GENERATE(as<std::string>{}, "kernel.hostname", "net.ipv4.../../kernel/hostname", "net/../kernel/hostname", "/etc/passwd", "..");
   CAPTURE(key);
   expect_error(Attachment{.network = config({{"sysctl", {{key, "1"}}}})}.add(), std::nullopt, {key});
   expect_home(before);
@@ -152,8 +153,7 @@ TEST_CASE_METHOD(NicAndPod, "tuning's allowlist holds for sysctls") {
 }
 
 TEST_CASE_METHOD(NicAndPod, "runtimeConfig.ips without IPAM are set as they are") {
-  const Json result =
-      expect_success(Attachment{.network = config({{"runtimeConfig", {{"ips", {"10.0.0.5/24", "fd00::5/64"}}}}})}.add());
+  const Json result = expect_success(Attachment{.network = config({{"runtimeConfig", {{"ips", {"10.0.0.5/24", "fd00::5/64"}}}}})}.add());
   CHECK(addresses("net1", "pod") == std::vector<std::string>{"10.0.0.5/24", "fd00::5/64"});
   REQUIRE(result["ips"].size() == 2);
   CHECK(result["ips"][0]["address"] == "10.0.0.5/24");

@@ -24,6 +24,7 @@ TEST_CASE_METHOD(NicAndPod, "STATUS succeeds, prints nothing and changes nothing
   expect_success(ready);
   CHECK(ready.out == "");
   expect_home(before);
+  REQUIRE_FALSE(trace("read(").empty());
   for (const char* word : {"O_WRONLY", "O_RDWR", "O_CREAT", "RTM_NEWLINK", "RTM_SETLINK", "RTM_NEWADDR", "mkdir", "rename", "unlink"}) {
     INFO(word);
     std::string seen;
@@ -51,7 +52,8 @@ TEST_CASE_METHOD(NicAndPod, "STATUS is code 50 when the data directory cannot be
 }
 
 TEST_CASE_METHOD(NicAndPod, "STATUS asks the IPAM plugin too and passes its error on") {
-  write_plugin("asked", R"([ $CNI_COMMAND = STATUS ] && [ ! -e /run/full ] || { echo '{"code": 51, "msg": "the pool is empty"}'; exit 1; })");
+  write_plugin("asked",
+               R"([ $CNI_COMMAND = STATUS ] && [ ! -e /run/full ] || { echo '{"code": 51, "msg": "the pool is empty"}'; exit 1; })");
   expect_success(call(status_call({{"ipam", {{"type", "asked"}}}})));
   sh("touch /run/full");
   expect_error(call(status_call({{"ipam", {{"type", "asked"}}}})), 51, {"asked", "the pool is empty"});

@@ -38,6 +38,11 @@ TEST_CASE_METHOD(NicAndPod, "VERSION lists every version, in the version that it
   CHECK(result["supportedVersions"] == Json(kVersions));
 }
 
+TEST_CASE_METHOD(NicAndPod, "VERSION needs no input") {
+  const Json result = expect_success(call({"VERSION", {}, "", {}, plugin_binary()}));
+  CHECK(result["supportedVersions"] == Json(kVersions));
+}
+
 TEST_CASE_METHOD(NicAndPod, "ADD answers in the caller's version with the fields that version has") {
   write_scripted_ipam();
   const Snapshot before = snapshot("nic0");
@@ -104,8 +109,8 @@ TEST_CASE_METHOD(NicAndPod, "0.1.0 and 0.2.0 cannot say that there is no address
 }
 
 TEST_CASE_METHOD(NicAndPod, "a verb that the configuration's version does not have is code 1") {
-  const auto [verb, version] = GENERATE(table<std::string, std::string>(
-      {{"CHECK", "0.3.1"}, {"CHECK", "0.1.0"}, {"STATUS", "1.0.0"}, {"STATUS", "0.4.0"}, {"GC", "1.0.0"}}));
+  const auto [verb, version] = GENERATE(
+      table<std::string, std::string>({{"CHECK", "0.3.1"}, {"CHECK", "0.1.0"}, {"STATUS", "1.0.0"}, {"STATUS", "0.4.0"}, {"GC", "1.0.0"}}));
   CAPTURE(verb, version);
   expect_error(call(Attachment{.network = config({{"cniVersion", version}})}.to_call(verb)), 1, {verb});
 }

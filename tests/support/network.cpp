@@ -170,8 +170,9 @@ std::string changes(const Snapshot& before, const Snapshot& after) {
 
 void pin_xdp_program(const std::string& name) {
   sh("mkdir -p /run/bpf && (mountpoint -q /run/bpf || mount -t bpf bpf /run/bpf)");
-  constexpr std::array<bpf_insn, 2> kPass{bpf_insn{.code = BPF_ALU64 | BPF_MOV | BPF_K, .dst_reg = 0, .src_reg = 0, .off = 0, .imm = XDP_PASS},
-                                          bpf_insn{.code = BPF_JMP | BPF_EXIT, .dst_reg = 0, .src_reg = 0, .off = 0, .imm = 0}};
+  constexpr std::array<bpf_insn, 2> kPass{
+      bpf_insn{.code = BPF_ALU64 | BPF_MOV | BPF_K, .dst_reg = 0, .src_reg = 0, .off = 0, .imm = XDP_PASS},
+      bpf_insn{.code = BPF_JMP | BPF_EXIT, .dst_reg = 0, .src_reg = 0, .off = 0, .imm = 0}};
   bpf_attr load{};
   load.prog_type = BPF_PROG_TYPE_XDP;
   load.insns = address_of(kPass.data());

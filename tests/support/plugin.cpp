@@ -160,7 +160,8 @@ std::vector<std::string> trace(const std::string& word) {
 }
 
 bool sets_attribute(const std::string& line, const std::string& attribute) {
-  static const std::map<std::string, std::string> kBytes{  // length, then type
+  static const std::map<std::string, std::string> kBytes{
+      // length, then type
       {"IFLA_ADDRESS", R"(\x0a\x00\x01\x00)"},
       {"IFLA_MTU", R"(\x08\x00\x04\x00)"},
       {"IFLA_TXQLEN", R"(\x08\x00\x0d\x00)"},

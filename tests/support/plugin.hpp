@@ -27,7 +27,7 @@ struct Call {
   std::string command;
   std::map<std::string, std::string> variables;  ///< CNI_*; a variable that is not here is not set
   std::string input;
-  std::vector<std::string> wrapper;        ///< words in front of the plugin's path: strace and its options
+  std::vector<std::string> wrapper;      ///< words in front of the plugin's path: strace and its options
   std::string binary = plugin_binary();  ///< another plugin, for chains
 };
 
@@ -88,8 +88,8 @@ void expect_home(const Snapshot& before, std::source_location where = std::sourc
 [[nodiscard]] std::vector<std::string> strace(const std::vector<std::string>& options);
 /// What the last strace wrote, one call a line; with `word`, the lines that have it.
 [[nodiscard]] std::vector<std::string> trace(const std::string& word = {});
-/// Whether the line is a request that moves a link to another namespace, or sets something of it (`IFLA_MTU`). strace decodes what goes over
-/// sockets of its own namespace and shows the bytes of what goes over the pod's.
+/// Whether the line is a request that moves a link to another namespace, or sets something of it (`IFLA_MTU`). strace decodes what goes
+/// over sockets of its own namespace and shows the bytes of what goes over the pod's.
 [[nodiscard]] bool is_move(const std::string& line);
 [[nodiscard]] bool sets_attribute(const std::string& line, const std::string& attribute);
 /// The requests in the last trace that move a link.

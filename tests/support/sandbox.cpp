@@ -125,7 +125,8 @@ void Sandbox::add_nic(const std::string& name) {
 
 Holder::Holder(const std::string& net_ns)
     : mark_("/run/holder-of-" + net_ns),
-      process_(shell("exec ip netns exec " + net_ns + " bash -c 'echo $$ > " + mark_ + ".new && mv " + mark_ + ".new " + mark_ + " && exec sleep 1000'")) {
+      process_(shell("exec ip netns exec " + net_ns + " bash -c 'echo $$ > " + mark_ + ".new && mv " + mark_ + ".new " + mark_ +
+                     " && exec sleep 1000'")) {
   wait_until("a process in " + net_ns, [this] { return std::filesystem::exists(mark_); });
 }
 

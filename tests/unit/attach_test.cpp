@@ -30,6 +30,11 @@ HardwareAddress mac(std::string_view text) {
   return HardwareAddress::parse(text).value();
 }
 
+const PodFacts kPlainPod{.has_default_v4 = false, .has_default_v6 = false, .has_ipv6 = true, .clashing_altnames = {}};
+const PodFacts kPodWithDefaults{.has_default_v4 = true, .has_default_v6 = true, .has_ipv6 = true, .clashing_altnames = {}};
+const PodFacts kPodWithDefaultV4{.has_default_v4 = true, .has_default_v6 = false, .has_ipv6 = true, .clashing_altnames = {}};
+const PodFacts kPodWithoutIpv6{.has_default_v4 = true, .has_default_v6 = false, .has_ipv6 = false, .clashing_altnames = {}};
+
 State at_home() {
   State state;
   state.index = 4;
@@ -47,7 +52,7 @@ State at_home() {
   return state;
 }
 
-State target(const AttachConfig& config, const PodFacts& pod = {}, bool has_ipam = false) {
+State target(const AttachConfig& config, const PodFacts& pod = kPlainPod, bool has_ipam = false) {
   return pod_target(at_home(), config, pod, has_ipam, "net1", 77);
 }
 
@@ -71,10 +76,8 @@ ResultRoute default_in_table(std::optional<std::uint32_t> table) {
   return made;
 }
 
-const PodFacts kPodWithDefaults{.has_default_v4 = true, .has_default_v6 = true, .clashing_altnames = {}};
-
 /// `destination via gateway` of what is left of the routes.
-std::vector<std::string> settled(std::vector<ResultIp> ips, std::vector<ResultRoute> routes, const PodFacts& pod = {},
+std::vector<std::string> settled(std::vector<ResultIp> ips, std::vector<ResultRoute> routes, const PodFacts& pod = kPlainPod,
                                  DefaultRoute policy = DefaultRoute::drop) {
   std::vector<std::string> notes;
   const auto addressing = settle_routes({.ips = std::move(ips), .routes = std::move(routes), .dns = {}}, policy, pod, notes);
@@ -133,12 +136,12 @@ TEST_CASE("what is configured is wanted, false and zero too") {
 }
 
 TEST_CASE("altnames that clash in the pod stay behind") {
-  CHECK(target({}, {.has_default_v4 = false, .has_default_v6 = false, .clashing_altnames = {"net1", "rail0"}}).altnames ==
+  CHECK(target({}, {.has_default_v4 = false, .has_default_v6 = false, .has_ipv6 = true, .clashing_altnames = {"net1", "rail0"}}).altnames ==
         std::vector<std::string>{"enp59s0f0"});
 }
 
 TEST_CASE("with addresses from IPAM or the configuration the device makes up none by itself") {
-  CHECK(target({}, {}, true).sysctls == Sysctls{{kAutoconf, "0"}});
+  CHECK(target({}, kPlainPod, true).sysctls == Sysctls{{kAutoconf, "0"}});
   AttachConfig config;
   config.ips = {IpPrefix::parse("10.0.0.5/24").value()};
   CHECK(target(config).sysctls == Sysctls{{kAutoconf, "0"}});
@@ -146,10 +149,23 @@ TEST_CASE("with addresses from IPAM or the configuration the device makes up non
 
 TEST_CASE("router advertisements are not taken where they would rival the pod's default route, unless it may be rivalled") {
   CHECK(target({}, kPodWithDefaults).sysctls == Sysctls{{kAcceptRa, "0"}});
-  CHECK(target({}, {.has_default_v4 = true, .has_default_v6 = false, .clashing_altnames = {}}).sysctls.empty());
+  CHECK(target({}, kPodWithDefaultV4).sysctls.empty());
   AttachConfig config;
   config.default_route = DefaultRoute::keep;
   CHECK(target(config, kPodWithDefaults).sysctls.empty());
+}
+
+TEST_CASE("an interface without IPv6, because the pod has none or the MTU is below its least, is asked for no sysctl of it") {
+  CHECK(target({}, kPodWithoutIpv6, true).sysctls.empty());
+  AttachConfig config;
+  config.mtu = 1279;
+  CHECK(target(config, kPodWithDefaults, true).sysctls.empty());
+  config.mtu = 1280;
+  CHECK(target(config, kPodWithDefaults, true).sysctls == Sysctls{{kAutoconf, "0"}, {kAcceptRa, "0"}});
+  config.mtu.reset();
+  auto before = at_home();
+  before.mtu = 1279;
+  CHECK(pod_target(before, config, kPodWithDefaults, true, "net1", 77).sysctls.empty());
 }
 
 TEST_CASE("a configured sysctl wins over what the plugin would set") {
@@ -179,8 +195,7 @@ TEST_CASE("a route of link or host scope has no gateway and gets none, one of a 
 }
 
 TEST_CASE("a default route is dropped where the pod has one of the family, and noted") {
-  const PodFacts pod{.has_default_v4 = true, .has_default_v6 = false, .clashing_altnames = {}};
-  CHECK(settled({}, {route("0.0.0.0/0", "10.0.0.1"), route("::/0", "fd00::1"), route("10.1.0.0/16", "10.0.0.1")}, pod) ==
+  CHECK(settled({}, {route("0.0.0.0/0", "10.0.0.1"), route("::/0", "fd00::1"), route("10.1.0.0/16", "10.0.0.1")}, kPodWithDefaultV4) ==
         Texts{"::/0 via fd00::1", "10.1.0.0/16 via 10.0.0.1",
               "the default route 0.0.0.0/0 is dropped: the pod keeps its own ('defaultRoute': \"drop\")"});
   CHECK(settled({}, {route("2001:db8::1/0", "fd00::1")}, kPodWithDefaults) ==

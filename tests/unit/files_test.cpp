@@ -13,6 +13,7 @@ using netlink::inode;
 using netlink::link_target_name;
 using netlink::read_file;
 using netlink::read_line;
+using netlink::read_lines;
 using netlink::write_existing_file;
 
 TEST_CASE("a file is read whole, up to the limit") {
@@ -46,6 +47,18 @@ TEST_CASE("a line is read without its end") {
   CHECK(read_line(directory.write("two", "first\nsecond\n")) == "first");
   CHECK(read_line(directory.write("unended", "first")) == "first");
   CHECK(read_line(directory.write("blank", "\nsecond")) == "");
+}
+
+TEST_CASE("the first lines of those files in a directory are read that are wanted and can be read") {
+  const support::TempDir directory;
+  directory.write("a", "1\n2\n");
+  directory.write("b", "");
+  directory.write("unwanted", "3\n");
+  std::filesystem::create_directory(directory.path() / "c");
+  std::filesystem::create_symlink("nowhere", directory.path() / "d");
+  const auto lines = read_lines(directory.path(), [](const std::string& name) { return name != "unwanted"; });
+  CHECK(lines == std::map<std::string, std::string>{{"a", "1"}, {"b", ""}});
+  CHECK(read_lines(directory.path() / "absent", [](const std::string&) { return true; }).empty());
 }
 
 TEST_CASE("the entries of a directory are sorted, and none where there is no directory") {

@@ -431,6 +431,7 @@ TEST_CASE_METHOD(StoreFixture, "all records are given, or those that contain a t
   REQUIRE(found.size() == 1);
   check_same(std::get<Record>(found[0]), full_record());
   CHECK(store.all("no such text").empty());
+  CHECK(store.keys() == std::vector<std::string>{"netdev-7", kKey});
 }
 
 TEST_CASE_METHOD(StoreFixture, "a truncated record is unreadable, with the reason, and does not hide the others") {
@@ -516,6 +517,55 @@ TEST_CASE_METHOD(StoreFixture, "a debt that cannot be read is error 6, and not t
     }
   }
   CHECK(thrown([&] { static_cast<void>(store.owed(owner)); }).code() == 6);
+}
+
+TEST_CASE_METHOD(StoreFixture, "debts are taken up in turn, and a cancelled one is gone") {
+  CHECK_FALSE(store.oldest_debt());
+  auto owner = full_record().owner;
+  auto request = *full_record().ipam;
+  for (const auto* const network : {"second", "first", "third"}) {
+    owner.network = network;
+    request.container_id = network;
+    store.write_owed(owner, request);
+  }
+  const auto now = std::filesystem::file_time_type::clock::now();
+  const auto file_of = [&](const std::string& network) { return directory.path() / "data/owed" / network / "c0ffee:net1.json"; };
+  std::filesystem::last_write_time(file_of("first"), now - std::chrono::hours{3});
+  std::filesystem::last_write_time(file_of("second"), now - std::chrono::hours{2});
+  std::filesystem::last_write_time(file_of("third"), now - std::chrono::hours{1});
+
+  for (const auto* const network : {"first", "second", "third", "first"}) {
+    const auto debt = store.oldest_debt();
+    REQUIRE(debt);
+    CHECK(store.take_up(*debt).container_id == network);
+  }
+  store.cancel(file_of("second"));
+  store.cancel(file_of("second"));
+  CHECK(store.oldest_debt() == file_of("third"));
+}
+
+TEST_CASE_METHOD(StoreFixture, "a debt that cannot be read is error 6, and behind the others then") {
+  auto owner = full_record().owner;
+  store.write_owed(owner, *full_record().ipam);
+  const auto broken = store.oldest_debt().value();
+  owner.container_id = "other";
+  store.write_owed(owner, *full_record().ipam);
+  std::filesystem::resize_file(broken, 10);
+  std::filesystem::last_write_time(broken, std::filesystem::file_time_type::clock::now() - std::chrono::hours{1});
+  REQUIRE(store.oldest_debt() == broken);
+  CHECK(thrown([&] { static_cast<void>(store.take_up(broken)); }).code() == 6);
+  CHECK(store.oldest_debt() != broken);
+}
+
+TEST_CASE_METHOD(StoreFixture, "the debt of a network that is called like a file is found, and what a dying process left is none") {
+  auto owner = full_record().owner;
+  owner.network = "rail.json";
+  store.write_owed(owner, *full_record().ipam);
+  const auto debt = store.oldest_debt();
+  REQUIRE(debt);
+  check_same(store.take_up(*debt), *full_record().ipam);
+  std::filesystem::rename(*debt, *debt + ".new");
+  CHECK_FALSE(store.oldest_debt());
 }
 
 TEST_CASE("a data directory that cannot be written is an error that names it") {

@@ -246,6 +246,26 @@ TEST_CASE_METHOD(Node, "the record of a software device is matched by name alone
   CHECK_FALSE(kernel_path("/sys/devices/virtual/net/veth0").matches(record));
 }
 
+TEST_CASE_METHOD(Node, "the text that a selector is looked up by stands in every record that it matches") {
+  auto record = record_of(kNic);
+  record.before.altnames.emplace_back("quo\"ted\\größer");
+  const auto virtio = record_of(kVirtio);
+  int matching = 0;
+  for (const auto& selector :
+       {Selector::by_name("ens3f0"), Selector::by_name("rail0"), Selector::by_name("quo\"ted\\größer"), device_id("0000:3b:00.0"),
+        device_id("0000:00:03.0"), kernel_path(kKernelPath), Selector::by_hardware_address(mac("02:00:00:00:00:01")),
+        Selector::by_hardware_address(mac("B8-CE-F6-00-00-01"))}) {
+    for (const auto& each : {record, virtio}) {
+      if (selector.matches(each)) {
+        CAPTURE(selector.text());
+        CHECK(print_record(each).find(selector.record_text()) != std::string::npos);
+        ++matching;
+      }
+    }
+  }
+  CHECK(matching > 8);
+}
+
 TEST_CASE_METHOD(Node, "a device that sysfs does not have is error 11, because its driver may still be starting") {
   for (const auto& selector : {device_id("0000:3b:00.7"), Selector::by_name("absent"), kernel_path("/sys/devices/absent")}) {
     const auto error = explain_absence({selector}, tree.roots());
