@@ -62,8 +62,6 @@ class Claimer {
         device_wait_(context.deadline.at_most(config.waits.device)),
         owner_wait_(context.deadline.at_most(config.waits.owner)) {}
 
-  bool is_stale(const Record& record, Places& places) { return standing(record, places).kind == Standing::Kind::stale; }
-
   std::variant<Claim, Existing> claim() {
     while (!context_.deadline.has_passed()) {
       if (auto settled = attempt()) {
