@@ -27,7 +27,7 @@ class Deletion {
         places_{.host = netlink::Socket{NETLINK_ROUTE, netlink::NetNs::current()}, .pod = std::nullopt, .roots = context.roots} {}
 
   void run() {
-    const Undisturbed undisturbed;
+    (void)block_termination();
     const auto key = find_key();
     if (!key) {
       delete_unrecorded();

@@ -213,7 +213,7 @@ TEST_CASE_METHOD(NicInUse, "ADD fails and the NIC is home when the record cannot
   CHECK(record_files().empty());
 }
 
-TEST_CASE_METHOD(NicInUse, "the NIC comes home when its name is taken in the pod at the moment of the move") {
+TEST_CASE_METHOD(NicInUse, "the NIC comes home when its name or its index is taken in the pod at the moment of the move") {
   const Snapshot before = snapshot("nic0");
   const Attachment attachment{.network = kEverything};
   expect_success(attachment.under(strace({"-e", "trace=" + kSends})).add());
@@ -222,37 +222,50 @@ TEST_CASE_METHOD(NicInUse, "the NIC comes home when its name is taken in the pod
 
   Process adding(program(attachment.under(inject(kSends, "delay_enter=1500000", move)).to_call("ADD")));
   wait_until("the record", [] { return !record_files().empty(); });
-  sh("ip -n pod link add net1 type bridge");
-  // The kernel moves first and renames then: at this moment the NIC is in the pod under its host name.
-  expect_error(answer(adding.wait()), std::nullopt, {"'net1'", "File exists"});
+  const std::string index = show_link("nic0")["ifindex"].dump();
+  SECTION("the name: the kernel moves the NIC, and then finds that it cannot rename it") {
+    sh("ip -n pod link add net1 index 4242 type bridge");
+    expect_error(answer(adding.wait()), 101, {"'net1'", "File exists"});
+    CHECK(link_names("pod") == std::vector<std::string>{"net1"});
+  }
+  SECTION("the index") {
+    sh("ip -n pod link add other index " + index + " type bridge");
+    const Answer added = answer(adding.wait());
+    if (added.status == 0) {
+      expect_success(attachment.del());
+    } else {
+      expect_error(added, 101, {index});
+    }
+    CHECK(link_names("pod") == std::vector<std::string>{"other"});
+  }
   REQUIRE(trace("(DELAYED)").size() == 1);
   CHECK(is_move(trace("(DELAYED)")[0]));
   expect_home(before);
-  CHECK(link_names("pod") == std::vector<std::string>{"net1"});
-  CHECK(show_link("net1", "pod")["linkinfo"]["info_kind"] == "bridge");
 }
 
-TEST_CASE_METHOD(NicInUse, "the NIC comes home when the kernel refuses its MTU after it has moved it") {
-  // A macvlan says that it takes up to 65535, and refuses more than the link below it has.
-  sh("ip link add mac0 link nic0 type macvlan && ip link property add dev mac0 altname rail1 && ip link set mac0 up");
+TEST_CASE_METHOD(NicInUse, "the NIC comes home when the kernel refuses a setting after it has moved it") {
+  sh("ip link add mac0 link nic0 type macvlan");
+  const Json mac = show_link("nic0")["address"];
+  Json keys{{"device", "mac0"}};
+  std::string refused;
+  SECTION("the MTU: a macvlan says that it takes up to 65535, and refuses more than the link below it has") {
+    keys["mtu"] = 9000;
+    refused = "MTU 9000";
+  }
+  SECTION("the MAC: a macvlan refuses that of the link below it") {
+    keys["runtimeConfig"]["mac"] = mac;
+    refused = "runtimeConfig.mac";
+  }
+  SECTION("going up: so does one that has it already") {
+    sh("ip link set nic0 address " + show_link("mac0")["address"].get<std::string>());
+    refused = "up";
+  }
   const Snapshot before = snapshot("mac0");
-  const Attachment attachment{.network = config({{"device", "mac0"}, {"mtu", 9000}})};
-  expect_error(attachment.add(), 101, {"9000", "mtu"});
+  expect_error(Attachment{.network = config(keys)}.add(), 101, {"'mac0'", refused});
   REQUIRE(has_link("mac0"));
   CHECK(changes(before, snapshot("mac0")) == "");
   expect_no_traces();
   CHECK(link_names("pod") == std::vector<std::string>{});
-}
-
-TEST_CASE_METHOD(NicInUse, "the NIC comes home when it cannot be brought up in the pod") {
-  // A macvlan takes the MAC of the link below it while it is down, and then refuses to go up.
-  sh("ip link add mac0 link nic0 type macvlan");
-  const Snapshot before = snapshot("mac0");
-  const Json mac = show_link("nic0")["address"];
-  expect_error(Attachment{.network = config({{"device", "mac0"}, {"runtimeConfig", {{"mac", mac}}}})}.add(), 101, {"up"});
-  REQUIRE(has_link("mac0"));
-  CHECK(changes(before, snapshot("mac0")) == "");
-  expect_no_traces();
 }
 
 TEST_CASE_METHOD(NicInUse, "ADD takes everything back when nobody can read its result") {
@@ -268,7 +281,7 @@ TEST_CASE_METHOD(NicInUse, "ADD takes everything back when nobody can read its r
 TEST_CASE_METHOD(NicInUse, "ADD takes everything back when the pod's namespace is another one by the time it is done") {
   write_plugin("slow", R"(
     if [ $CNI_COMMAND = ADD ]; then
-      umount /run/netns/pod && mount --bind /run/netns/fabric /run/netns/pod
+      umount -l /run/netns/pod && mount --bind /run/netns/fabric /run/netns/pod
       echo '{"cniVersion": "1.0.0", "ips": [{"address": "10.0.0.5/24"}]}'
     fi
     echo $CNI_COMMAND >> /run/verbs)");
