@@ -158,7 +158,7 @@ class Addition {
     };
     try {
       if (netlink::NetNs::open(context_.environment.net_ns).cookie() != owner_.net_ns_cookie) {
-        gone("CNI_NETNS leads to another namespace now");
+        gone(fmt::format("CNI_NETNS '{}' leads to another namespace now", context_.environment.net_ns));
       }
     } catch (const netlink::Error& error) {
       gone(error.what());

@@ -7,7 +7,7 @@
 
 #include <algorithm>
 #include <cerrno>
-#include <ranges>
+#include <system_error>
 #include <thread>
 #include <utility>
 
@@ -90,22 +90,25 @@ std::string asked_by(const Step& step, const AttachConfig& config) {
   return move != nullptr && move->mac && !config.mac_source.empty() ? fmt::format(" The MAC was asked for by {}.", config.mac_source) : "";
 }
 
-void apply_or_refuse(const Step& step, Subject& subject, Places& places, const AttachConfig& config) {
+/// The host knows the device by another name than the pod, and a setting that is refused is the host's business.
+void apply_or_refuse(const Step& step, Subject& subject, const Record& record, Places& places, const AttachConfig& config) {
   try {
     apply(step, subject, places);
   } catch (const netlink::Error& error) {
     const auto* move = std::get_if<Move>(&step);
     const auto what = move != nullptr ? undone_part(*move, subject, places) : describe(step);
+    const auto& sentence = error.kernel_sentence();
     throw Error(Code::setting_refused,
-                fmt::format("'{}' ({}) refused to {}: {}", subject.name, driver_text(subject.device, places.roots), what, error.what()),
+                fmt::format("'{}' ({}) refused to {}: {}{}", record.before.name, driver_text(subject.device, places.roots), what,
+                            std::generic_category().message(error.error_number()), sentence.empty() ? "" : fmt::format(" ({})", sentence)),
                 fmt::format("errno {}.{}", error.error_number(), asked_by(step, config)));
   }
 }
 
-void apply_plan(const State& now, const State& wanted, const netlink::DeviceId& device, Places& places, const AttachConfig& config) {
-  Subject subject{.device = device, .side = now.side, .index = now.index, .name = now.name};
+void apply_plan(const State& now, const State& wanted, const Record& record, Places& places, const AttachConfig& config) {
+  Subject subject{.device = record.device, .side = now.side, .index = now.index, .name = now.name};
   for (const auto& step : plan(now, wanted)) {
-    apply_or_refuse(step, subject, places, config);
+    apply_or_refuse(step, subject, record, places, config);
   }
 }
 
@@ -370,7 +373,7 @@ Result attach(Context& context, const AttachConfig& config, const PodFacts& pod,
   auto ipam = std::exchange(record.ipam, std::nullopt);
   const int index = record.device.parent ? 0 : record.device.pod_index;
   const auto wanted = pod_target(record.before, config, pod, ipam.has_value(), record.owner.interface_name, index);
-  apply_plan(now, wanted, record.device, places, config);
+  apply_plan(now, wanted, record, places, config);
   wait_for_carrier(record.device, places, config.waits.carrier, context);
 
   record.ipam = std::move(ipam);
@@ -384,7 +387,7 @@ Result attach(Context& context, const AttachConfig& config, const PodFacts& pod,
     require_ipv6_mtu(wanted.mtu.value_or(kLeastIpv6Mtu));
   }
   const auto addressed = addressed_target(wanted, addressing);
-  apply_plan(read_in_pod(record.device, places), addressed, record.device, places, config);
+  apply_plan(read_in_pod(record.device, places), addressed, record, places, config);
   if (is_v6) {
     wait_for_duplicate_detection(addressed, record.device, places, context.deadline);
   }
