@@ -124,7 +124,7 @@ class Claimer {
   /// The record that the selectors match comes first where it is stale: the name they look for may be that of a device which came home
   /// under another, or which the device that has it now took from the pod.
   std::optional<std::string> key_to_lock(const std::optional<netlink::Link>& link, std::span<const netlink::Link> links) {
-    const auto link_key = link ? std::optional{identify(*link, links).key()} : std::nullopt;
+    auto link_key = link ? std::optional{identify(*link, links).key()} : std::nullopt;
     for (const auto& found : context_.store.all(selectors_.front().record_text())) {
       const auto* record = std::get_if<Record>(&found);
       if (record == nullptr || record->device.key() == link_key ||

@@ -110,15 +110,15 @@ Selector Selector::by_kernel_path(std::string path, const netlink::Roots& roots)
 }
 
 const std::string& Selector::record_text() const {
-  static const std::string kAny;
+  static const std::string any;
   // JSON writes these in another way.
   if (value_.find_first_of("\"\\") != std::string::npos) {
-    return kAny;
+    return any;
   }
   if (name_ || hardware_address_) {
     return value_;
   }
-  return parents_.size() == 1 ? parents_.front().address : kAny;
+  return parents_.size() == 1 ? parents_.front().address : any;
 }
 
 bool Selector::matches(const netlink::Link& link) const {

@@ -40,28 +40,26 @@ const std::vector<std::string> kChanges{
     "ip -n pod link set net1 up; ip -n pod addr add 10.9.9.9/24 dev net1; ip -n pod route add 10.8.0.0/16 via 10.9.9.1 dev net1",
 };
 
-}  // namespace
-
-TEST_CASE_METHOD(NicAndPod, "DEL restores a plain NIC after one change by the pod") {
-  const std::string change = GENERATE(from_range(kChanges));
-  CAPTURE(change);
+void expect_each_change_undone() {
   const Snapshot before = snapshot("nic0");
   const Attachment attachment;
-  expect_success(attachment.add());
-  sh(change);
-  expect_success(attachment.del());
-  expect_home(before);
+  for (const std::string& change : kChanges) {
+    CAPTURE(change);
+    expect_success(attachment.add());
+    sh(change);
+    expect_success(attachment.del());
+    expect_home(before);
+  }
 }
 
-TEST_CASE_METHOD(UnusualNic, "DEL restores an unusual NIC after one change by the pod") {
-  const std::string change = GENERATE(from_range(kChanges));
-  CAPTURE(change);
-  const Snapshot before = snapshot("nic0");
-  const Attachment attachment;
-  expect_success(attachment.add());
-  sh(change);
-  expect_success(attachment.del());
-  expect_home(before);
+}  // namespace
+
+TEST_CASE_METHOD(NicAndPod, "DEL restores a plain NIC after any one change by the pod") {
+  expect_each_change_undone();
+}
+
+TEST_CASE_METHOD(UnusualNic, "DEL restores an unusual NIC after any one change by the pod") {
+  expect_each_change_undone();
 }
 
 TEST_CASE_METHOD(UnusualNic, "DEL restores everything at once, also what the plugin itself had set") {

@@ -22,7 +22,7 @@ using Json = nlohmann::json;
 [[nodiscard]] std::string sysctl(const std::string& path, const std::string& net_ns = {});
 [[nodiscard]] bool has_flag(const Json& link, const std::string& flag);
 
-/// What has to come back when a NIC comes home, by name: link attributes, permanent addresses, routes, per-interface sysctls.
+/// What has to come back when a NIC comes home, by name: link attributes, addresses, routes, per-interface sysctls.
 using Snapshot = std::map<std::string, std::string>;
 [[nodiscard]] Snapshot snapshot(const std::string& interface, const std::string& net_ns = {});
 /// One line for each difference, `mtu: 1500 -> 9000`; empty when there is none.

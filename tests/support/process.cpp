@@ -12,8 +12,6 @@
 #include <cstdlib>
 #include <utility>
 
-#include "support/catch.hpp"
-
 namespace support {
 namespace {
 

@@ -5,9 +5,11 @@
 #include <chrono>
 #include <map>
 #include <string>
+#include <thread>
 #include <vector>
 
 #include "netlink/unique_fd.hpp"
+#include "support/catch.hpp"
 
 namespace support {
 
@@ -60,21 +62,12 @@ class Process {
 
 /// Runs a shell command that has to succeed and returns its stdout.
 std::string sh(const std::string& command);
-/// Starts a shell command that goes on in the background.
+/// A shell command, for Process when it is to go on in the background and for run() when it may fail.
 [[nodiscard]] Program shell(const std::string& command);
 
 /// Looks every 10 ms until `condition` holds; fails the test, saying `what` was waited for, when `limit` has passed.
 template <typename Condition>
-void wait_until(const std::string& what, Condition condition, std::chrono::milliseconds limit = std::chrono::seconds{20});
-
-}  // namespace support
-
-#include <thread>
-
-#include "support/catch.hpp"
-
-template <typename Condition>
-void support::wait_until(const std::string& what, Condition condition, std::chrono::milliseconds limit) {
+void wait_until(const std::string& what, Condition condition, std::chrono::milliseconds limit = std::chrono::seconds{20}) {
   const auto end = std::chrono::steady_clock::now() + limit;
   while (!condition()) {
     INFO("waited for: " << what);
@@ -82,3 +75,5 @@ void support::wait_until(const std::string& what, Condition condition, std::chro
     std::this_thread::sleep_for(std::chrono::milliseconds{10});
   }
 }
+
+}  // namespace support
