@@ -3,6 +3,7 @@
 #include <linux/if_link.h>
 #include <linux/rtnetlink.h>
 
+#include <algorithm>
 #include <array>
 
 #include "support/catch.hpp"
@@ -93,7 +94,7 @@ TEST_CASE("a received message is whole again, however long it is") {
   CHECK(header->nlmsg_type == RTM_NEWROUTE);
   CHECK(header->nlmsg_len >= NLMSG_HDRLEN + size);
   CHECK(header->nlmsg_len < NLMSG_HDRLEN + size + NLMSG_ALIGNTO);
-  CHECK(std::memcmp(nlmsg_data(header), payload.data(), size) == 0);
+  CHECK(std::ranges::equal(std::span{static_cast<const std::byte*>(nlmsg_data(header)), size}, payload));
 }
 
 TEST_CASE("attributes are found by their type, whatever flags it carries") {
