@@ -197,10 +197,14 @@ TEST_CASE_METHOD(NicAndPod, "an IPv6 address that somebody else has is error 102
 
 TEST_CASE_METHOD(NicAndPod, "an IPv6 address that nobody else has costs less than a second and can be used at once") {
   sh("ip -n fabric addr add fd00::9/64 dev br0 nodad");
+  const Attachment without{.network = config(scripted_ipam(one_address("10.0.0.5/24")))};
+  const Answer reference = without.add();
+  expect_success(reference);
+  expect_success(without.del());
   const Answer added = Attachment{.network = config(scripted_ipam(one_address("fd00::5/64")))}.add();
   expect_success(added);
   sh("ip netns exec pod ping -6 -c 1 -W 5 -I fd00::5 fd00::9");
-  CHECK(added.elapsed < std::chrono::milliseconds{1000});
+  CHECK(added.elapsed < reference.elapsed + std::chrono::milliseconds{1000});
 }
 
 TEST_CASE_METHOD(NicAndPod, "the neighbours are told where the addresses are now") {
@@ -334,9 +338,9 @@ TEST_CASE_METHOD(NicAndPod, "an IPAM plugin that never reads its stdin does no h
 }
 
 TEST_CASE_METHOD(NicAndPod, "a grandchild that keeps the IPAM plugin's output open does not hold ADD up") {
-  const Answer added = Attachment{.network = config(misbehaving_ipam("sleep 30 & echo '" + one_address().dump() + "'"))}.add();
+  const Answer added = Attachment{.network = config(misbehaving_ipam("sleep 300 & echo '" + one_address().dump() + "'"))}.add();
   expect_success(added);
-  CHECK(added.elapsed < std::chrono::milliseconds{5000});
+  CHECK(added.elapsed < std::chrono::milliseconds{20'000});
 }
 
 TEST_CASE_METHOD(NicAndPod, "a hung IPAM plugin is killed with its children after a minute, and the NIC comes home", "[slow]") {

@@ -29,7 +29,7 @@ TEST_CASE_METHOD(TwoPods, "a second pod waits for the owner of the NIC and then 
   const Answer refused = second.add();
   expect_error(refused, 11, {"c1", "net1", "default/job-0"});
   CHECK(refused.elapsed >= std::chrono::milliseconds{300});
-  CHECK(refused.elapsed < std::chrono::milliseconds{3000});
+  CHECK(refused.elapsed < std::chrono::milliseconds{20'000});
   CHECK(changes(before, snapshot("net1", "pod")) == "");
   expect_success(second.del());
   CHECK(changes(before, snapshot("net1", "pod")) == "");
@@ -37,7 +37,7 @@ TEST_CASE_METHOD(TwoPods, "a second pod waits for the owner of the NIC and then 
 }
 
 TEST_CASE_METHOD(TwoPods, "a second pod gets the NIC as soon as its owner's DEL is done") {
-  second.network["wait"]["owner"] = "20s";
+  second.network["wait"]["owner"] = "60s";
   const Snapshot before = snapshot("nic0");
   expect_success(first.add());
   Process adding(program(second.to_call("ADD")));
@@ -45,7 +45,7 @@ TEST_CASE_METHOD(TwoPods, "a second pod gets the NIC as soon as its owner's DEL 
   expect_success(first.del());
   const Answer added = answer(adding.wait());
   expect_success(added);
-  CHECK(added.elapsed < std::chrono::milliseconds{5000});
+  CHECK(added.elapsed < std::chrono::milliseconds{20'000});
   CHECK(show_link("net1", "pod2")["mtu"] == 1500);
   expect_success(second.del());
   expect_home(before);
