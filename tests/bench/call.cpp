@@ -1,7 +1,8 @@
 // Own time is the wall time of a call less the time that the kernel took for the request that moves the NIC, nearly all of which is spent
 // waiting for RCU, in steps of some milliseconds. Both are of the same call: a seccomp filter stops the program at that request and nowhere
 // else, and it is timed from the stop to its return. The request is the one that carries IFLA_NET_NS_FD; the filter, which sees no more
-// than registers, knows it by its size, from a first call that is stopped at every request. What the stops cost counts as own time.
+// than registers, knows it by its size, from a first call that is stopped at every request. The time that the program is held by this one
+// is no own time of it, while what the kernel needs to stop it and to resume it counts as such.
 #include "call.hpp"
 
 #include <fcntl.h>
@@ -111,19 +112,22 @@ int wait_for(pid_t process, rusage& usage) {
 }
 
 /// Follows the process to its end; returns its status.
-int watch(pid_t process, rusage& usage, MoveSize& move_size, double& moving) {
+int watch(pid_t process, rusage& usage, MoveSize& move_size, Cost& cost) {
   int status = wait_for(process, usage);  // stopped by its execve
+  auto stopped = Clock::now();
   check(::ptrace(PTRACE_SETOPTIONS, process, 0, PTRACE_O_TRACESECCOMP | PTRACE_O_TRACESYSGOOD | PTRACE_O_EXITKILL), "PTRACE_SETOPTIONS");
   int signal = 0;
   while (WIFSTOPPED(status)) {
     const bool is_request = status >> 8 == (SIGTRAP | PTRACE_EVENT_SECCOMP << 8);
     const auto size = is_request ? size_of_move(process) : std::nullopt;
     const auto start = Clock::now();
+    cost.held += Milliseconds(start - stopped).count();
     check(::ptrace(size ? PTRACE_SYSCALL : PTRACE_CONT, process, 0, signal), "resume the traced process");
     status = wait_for(process, usage);
+    stopped = Clock::now();
     if (size) {
       move_size = size;
-      moving += Milliseconds(Clock::now() - start).count();
+      cost.moving += Milliseconds(stopped - start).count();
     }
     const int reason = WIFSTOPPED(status) ? WSTOPSIG(status) : SIGTRAP;
     signal = (reason & ~0x80) == SIGTRAP ? 0 : reason;  // 0x80: the return of a system call
@@ -160,7 +164,7 @@ Cost call(const Command& command, MoveSize* watched) {
   if (process == 0) {
     start(words.data(), environment.data(), files, watched != nullptr ? &filter : nullptr);
   }
-  const int status = watched != nullptr ? watch(process, usage, *watched, cost.moving) : wait_for(process, usage);
+  const int status = watched != nullptr ? watch(process, usage, *watched, cost) : wait_for(process, usage);
   cost.wall = Milliseconds(Clock::now() - began).count();
   for (const int file : files) {
     ::close(file);

@@ -14,6 +14,7 @@ struct Command {
 struct Cost {
   double wall = 0;       ///< milliseconds, as all times here
   double moving = 0;     ///< in the request that moves a NIC; of watched calls only
+  double held = 0;       ///< stopped, while its requests were looked at
   double processor = 0;  ///< user and system time
   long peak_memory = 0;  ///< KiB
   std::string output;
