@@ -79,10 +79,10 @@ class Addition {
   void open_places() {
     auto host = netlink::NetNs::current();
     auto pod = open_pod_net_ns(context_, host);
-    owner_.net_ns_cookie = pod.cookie();
     places_ = std::make_unique<Places>(Places{.host = netlink::Socket{NETLINK_ROUTE, std::move(host)},
                                               .pod = netlink::Socket{NETLINK_ROUTE, std::move(pod)},
                                               .roots = context_.roots});
+    owner_.net_ns_cookie = places_->pod->net_ns().cookie();
   }
 
   std::string answer_again(Existing& existing) {
@@ -104,7 +104,8 @@ class Addition {
     refuse_entangled(claimed.link, claimed.host_links);
     refuse_in_use(claimed.link, claimed.before, config_.allow_in_use, places_->host);
     refuse_busy_physical_function(claimed.link, claimed.host_links, config_.allow_in_use, context_.store, context_.roots);
-    const auto facts = inspect_pod(claimed, config_, owner_.interface_name, pod, context_.roots);
+    const bool gets_addresses = !context_.network.ipam_type.empty() || !config_.ips.empty();
+    const auto facts = inspect_pod(claimed, config_, gets_addresses, owner_.interface_name, pod, context_.roots);
     if (!claimed.device.parent && netlink::find_link(pod, claimed.device.host_index)) {
       claimed.device.pod_index = netlink::choose_free_index(places_->host, pod);
     }
@@ -157,7 +158,7 @@ class Addition {
       throw Error(Code::try_again_later, "the caller is gone: " + why, "The attachment was undone.");
     };
     try {
-      if (netlink::NetNs::open(context_.environment.net_ns).cookie() != owner_.net_ns_cookie) {
+      if (!places_->pod->net_ns().is_at(context_.environment.net_ns)) {
         gone(fmt::format("CNI_NETNS '{}' leads to another namespace now", context_.environment.net_ns));
       }
     } catch (const netlink::Error& error) {
@@ -177,8 +178,6 @@ class Addition {
     Context brief = context_;
     brief.deadline = Deadline{context_.deadline.at_most(kTidyTime)};
     try {
-      // This attachment owes nothing any more: its own DEL gives back what an earlier one could not.
-      brief.store.remove_owed(owner_);
       release_one_stale(brief);
       pay_oldest_debt(brief);
     } catch (const std::exception& error) {
@@ -213,6 +212,11 @@ class Addition {
   }
 
   void pay_oldest_debt(Context& brief) {
+    if (!brief.store.oldest_debt()) {
+      return;
+    }
+    // This attachment owes nothing any more: its own DEL gives back what an earlier one could not.
+    brief.store.remove_owed(owner_);
     if (const auto debt = brief.store.oldest_debt()) {
       Ipam{brief.store.take_up(*debt), std::nullopt, brief.log}.del(brief.deadline.left());
       brief.store.cancel(*debt);

@@ -158,15 +158,15 @@ netlink::InterfaceAddress kernel_address(const ResultIp& ip) {
 /// `wanted` with its addresses and routes; of sysctls only those that they need, the others are set.
 State addressed_target(const State& wanted, const Addressing& addressing) {
   State addressed = wanted;
-  addressed.sysctls.clear();
+  addressed.sysctls = {};
   for (const auto& ip : addressing.ips) {
     addressed.addresses.push_back(kernel_address(ip));
   }
   addressed.routes = kernel_routes(addressing.routes);
   if (has_v6(addressing.ips)) {
-    addressed.sysctls[kDisableIpv6] = "0";
-    if (!wanted.sysctls.contains(kOptimisticDad)) {
-      addressed.sysctls[kOptimisticDad] = "1";
+    addressed.sysctls.others[kDisableIpv6] = "0";
+    if (!wanted.sysctls.others.contains(kOptimisticDad)) {
+      addressed.sysctls.others[kOptimisticDad] = "1";
     }
   }
   return addressed;
@@ -228,8 +228,8 @@ Result make_result(const Addressing& addressing, const netlink::Link& link, cons
 
 }  // namespace
 
-PodFacts inspect_pod(const Claim& claim, const AttachConfig& config, const std::string& interface_name, netlink::Socket& pod,
-                     const netlink::Roots& roots) {
+PodFacts inspect_pod(const Claim& claim, const AttachConfig& config, bool gets_addresses, const std::string& interface_name,
+                     netlink::Socket& pod, const netlink::Roots& roots) {
   if (netlink::find_link(pod, interface_name)) {
     throw Error(Code::device_cannot_be_taken, fmt::format("the pod has an interface called '{}' already", interface_name),
                 "The runtime chose a name (CNI_IFNAME) that is in use there.");
@@ -241,9 +241,13 @@ PodFacts inspect_pod(const Claim& claim, const AttachConfig& config, const std::
       facts.clashing_altnames.push_back(altname);
     }
   }
-  facts.has_default_v4 = netlink::has_default_route(pod, Family::v4);
   facts.has_default_v6 = netlink::has_default_route(pod, Family::v6);
-  facts.has_ipv6 = netlink::read_sysctl("net/ipv6/conf/default/accept_ra", interface_name, pod.net_ns(), roots).has_value();
+  facts.has_ipv6 = facts.has_default_v6;
+  if (gets_addresses) {
+    facts.has_default_v4 = netlink::has_default_route(pod, Family::v4);
+    facts.has_ipv6 =
+        facts.has_ipv6 || netlink::read_sysctl("net/ipv6/conf/default/accept_ra", interface_name, pod.net_ns(), roots).has_value();
+  }
   return facts;
 }
 
@@ -264,17 +268,17 @@ State pod_target(const State& before, const AttachConfig& config, const PodFacts
   wanted.up = true;
   wanted.addresses.clear();
   wanted.routes.clear();
-  wanted.sysctls.clear();
+  wanted.sysctls = {};
   // Below its least MTU an interface has no IPv6, and none of its sysctls.
   const bool has_ipv6 = pod.has_ipv6 && wanted.mtu.value_or(kLeastIpv6Mtu) >= kLeastIpv6Mtu;
   if (has_ipv6 && (has_ipam || !config.ips.empty())) {
-    wanted.sysctls[kAutoconf] = "0";  // IPAM decides which addresses there are
+    wanted.sysctls.others[kAutoconf] = "0";  // IPAM decides which addresses there are
   }
   if (has_ipv6 && config.default_route == DefaultRoute::drop && pod.has_default_v6) {
-    wanted.sysctls[kAcceptRa] = "0";
+    wanted.sysctls.others[kAcceptRa] = "0";
   }
   for (const auto& setting : config.sysctls) {
-    wanted.sysctls[setting.path] = setting.value;
+    wanted.sysctls.others[setting.path] = setting.value;
   }
   return wanted;
 }
@@ -344,7 +348,9 @@ State state_in_result(const Result& result, std::size_t interface) {
 
 netlink::Link verify(const State& wanted, const netlink::DeviceId& device, Places& places) {
   auto& pod = places.at(Side::pod);
-  auto link = netlink::find_device(pod, device, Side::pod);
+  // From the list: asked for one link, the kernel first finishes all that a link which comes up sets off (linkwatch), and of that nothing
+  // is looked at here.
+  auto link = netlink::find_device(netlink::links(pod), device, Side::pod);
   const auto require = [&](bool holds, std::string_view what, const std::string& is, const std::string& shall) {
     if (!holds) {
       throw Error(Code::verification_failed, fmt::format("{}: {} is {} and shall be {}", device.text(), what, is, shall),
@@ -358,7 +364,7 @@ netlink::Link verify(const State& wanted, const netlink::DeviceId& device, Place
   require(wanted.mac.is_empty() || wanted.mac.is_zero() || link->address == wanted.mac, "the MAC", link->address.text(), wanted.mac.text());
   require(!wanted.mtu || link->mtu == wanted.mtu, "the MTU", std::to_string(link->mtu.value_or(0)), std::to_string(wanted.mtu.value_or(0)));
   require(link->has_flag(IFF_UP) == wanted.up, "the link", link->has_flag(IFF_UP) ? "up" : "down", wanted.up ? "up" : "down");
-  const auto present = netlink::addresses(pod, link->index);
+  const auto present = wanted.addresses.empty() ? std::vector<netlink::InterfaceAddress>{} : netlink::addresses(pod, link->index);
   for (const auto& address : wanted.addresses) {
     const auto found = std::ranges::find(present, address.prefix, &netlink::InterfaceAddress::prefix);
     const bool holds = found != present.end() && !found->has_flag(IFA_F_DADFAILED);
@@ -387,7 +393,9 @@ Result attach(Context& context, const AttachConfig& config, const PodFacts& pod,
     require_ipv6_mtu(wanted.mtu.value_or(kLeastIpv6Mtu));
   }
   const auto addressed = addressed_target(wanted, addressing);
-  apply_plan(read_in_pod(record.device, places), addressed, record, places, config);
+  if (!addressing.ips.empty() || !addressing.routes.empty()) {
+    apply_plan(read_in_pod(record.device, places), addressed, record, places, config);
+  }
   if (is_v6) {
     wait_for_duplicate_detection(addressed, record.device, places, context.deadline);
   }

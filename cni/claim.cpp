@@ -31,11 +31,9 @@ bool is_another_incarnation(const Record& record, const netlink::Roots& roots) {
 
 /// Looks through the namespaces that somebody holds, the owner's path included: in the owner's it is owned, elsewhere unreachable.
 Standing look_elsewhere(const Record& record, Places& places) {
-  if (auto net_ns = owner_net_ns(record.owner, record.owner.net_ns_path, places.roots)) {
-    netlink::Socket socket{NETLINK_ROUTE, std::move(*net_ns)};
-    if (netlink::find_device(socket, record.device, Side::pod)) {
-      return {Standing::Kind::owned, {}};
-    }
+  if (auto pod = owner_socket(record.owner, record.owner.net_ns_path, places.roots);
+      pod && netlink::find_device(*pod, record.device, Side::pod)) {
+    return {Standing::Kind::owned, {}};
   }
   if (auto held = find_elsewhere(record, places)) {
     return {Standing::Kind::unreachable, std::move(held->holder)};
@@ -105,13 +103,20 @@ class Claimer {
       return std::nullopt;
     }
     auto now = read(Location{.side = Side::host, .link = *current}, places_);
-    auto before = inherited_key_ == *key ? *inherited_before_ : now;
+    auto before = inherited_key_ == *key ? *inherited_before_ : before_attachment(now, *current);
     return Claim{.lock = std::move(lock),
                  .device = device,
                  .link = std::move(*current),
                  .host_links = std::move(links),
                  .now = std::move(now),
                  .before = std::move(before)};
+  }
+
+  /// What is and what a move would lose without a trace.
+  [[nodiscard]] State before_attachment(const State& now, const netlink::Link& link) const {
+    auto before = now;
+    before.sysctls = netlink::all_sysctls(link, places_.host, places_.roots);
+    return before;
   }
 
   /// A sibling may be here, or away and on record.
@@ -144,7 +149,7 @@ class Claimer {
       if (record.completed && stands.kind == Standing::Kind::owned && record.owner.net_ns_cookie == owner_.net_ns_cookie) {
         return Existing{.lock = std::move(lock), .record = record};
       }
-      release_record(record, owner_net_ns(record.owner, owner_.net_ns_path, places_.roots), lock);
+      release_record(record, owner_socket(record.owner, owner_.net_ns_path, places_.roots), lock);
     } else if (stands.kind == Standing::Kind::stale) {
       release_record(record, std::nullopt, lock);
     } else if (record.owner.container_id == owner_.container_id && stands.kind == Standing::Kind::owned) {
@@ -157,13 +162,10 @@ class Claimer {
     return std::nullopt;
   }
 
-  /// `pod`: the owner's namespace, when it is the owner who asks. Nobody else takes a device out of a namespace.
-  void release_record(const Record& record, std::optional<netlink::NetNs> pod, const DeviceLock& lock) {
+  /// `pod`: of the owner's namespace, when it is the owner who asks. Nobody else takes a device out of a namespace.
+  void release_record(const Record& record, std::optional<netlink::Socket> pod, const DeviceLock& lock) {
     context_.log.info("releasing what an earlier attachment left", {{"owner", record.owner.text()}, {"device", record.device.text()}});
-    Places places{.host = netlink::Socket{NETLINK_ROUTE, netlink::NetNs::current()}, .pod = std::nullopt, .roots = places_.roots};
-    if (pod) {
-      places.pod.emplace(NETLINK_ROUTE, std::move(*pod));
-    }
+    Places places{.host = netlink::Socket{NETLINK_ROUTE, netlink::NetNs::current()}, .pod = std::move(pod), .roots = places_.roots};
     if (!release(record, context_, places, lock.fd()).is_complete()) {
       give_up_on_broken(record);
       inherited_key_ = record.device.key();

@@ -68,9 +68,7 @@ class Deletion {
 
   void delete_recorded(Record record, const DeviceLock& lock) {
     context_.log.set_field("device", fmt::format("{} ({})", record.before.name, record.device.text()));
-    if (auto pod = owner_net_ns(record.owner, context_.environment.net_ns, context_.roots)) {
-      places_.pod.emplace(NETLINK_ROUTE, std::move(*pod));
-    }
+    places_.pod = owner_socket(record.owner, context_.environment.net_ns, context_.roots);
     if (!is_at_hand(record)) {
       if (auto held = find_elsewhere(record, places_)) {
         context_.log.warning(fmt::format("the interface is in another namespace, held by {}: it is taken from there", held->holder));
@@ -129,7 +127,7 @@ class Deletion {
   void bring_home_unrecorded() {
     try {
       auto pod = netlink::NetNs::open(context_.environment.net_ns);
-      if (pod.cookie() == places_.host.net_ns().cookie()) {
+      if (pod.is_same_as(places_.host.net_ns())) {
         return;
       }
       places_.pod.emplace(NETLINK_ROUTE, std::move(pod));

@@ -21,7 +21,8 @@ struct Overloaded : Functions... {
   using Functions::operator()...;
 };
 
-constexpr std::string_view kStableSecret = "/stable_secret";
+constexpr const char* kStableSecret = "net/ipv6/conf/IFNAME/stable_secret";
+constexpr const char* kAddressMode = "net/ipv6/conf/IFNAME/addr_gen_mode";
 
 std::vector<std::string> missing_from(const std::vector<std::string>& all, const std::vector<std::string>& from) {
   std::vector<std::string> missing;
@@ -39,6 +40,9 @@ class Planner {
       add(RemoveAltname{std::move(altname)});
     }
     plan_place();
+    if (moves_ && wanted_.side == Side::host) {
+      return std::move(steps_);
+    }
     plan_xdp();
     plan_link();
     for (auto& altname : missing_from(wanted_.altnames, now_.altnames)) {
@@ -122,16 +126,19 @@ class Planner {
 
   /// A move resets them all, so that nothing is known of their values behind it.
   void plan_sysctls() {
-    const auto first = steps_.size();
-    for (const auto& [path, value] : wanted_.sysctls) {
-      const auto present = now_.sysctls.find(path);
-      if (moves_ || present == now_.sysctls.end() || present->second != value) {
-        add(WriteSysctl{path, value});
+    auto changes = wanted_.sysctls.differing_from(moves_ ? netlink::Sysctls{} : now_.sysctls);
+    const auto secret = std::ranges::find(changes, kStableSecret, &netlink::Sysctl::path);
+    if (secret != changes.end()) {
+      // The mode may need the secret, and writing the secret sets the mode.
+      std::rotate(changes.begin(), secret, secret + 1);
+      const auto mode = wanted_.sysctls.find(kAddressMode);
+      if (mode && std::ranges::find(changes, kAddressMode, &netlink::Sysctl::path) == changes.end()) {
+        changes.push_back({kAddressMode, *mode});
       }
     }
-    // addr_gen_mode may need the secret, and writing the secret sets addr_gen_mode.
-    std::stable_partition(steps_.begin() + static_cast<std::ptrdiff_t>(first), steps_.end(),
-                          [](const Step& step) { return std::get<WriteSysctl>(step).path.ends_with(kStableSecret); });
+    for (auto& [path, value] : changes) {
+      add(WriteSysctl{std::move(path), std::move(value)});
+    }
   }
 
   /// Going down takes IPv6 addresses away, as going down takes routes.

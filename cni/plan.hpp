@@ -64,7 +64,8 @@ using Step = std::variant<RemoveAltname, Move, Rename, SetMac, SetMtu, SetAlias,
 
 /// The steps that lead from `now` to `wanted`, only for what differs, in the one order that works both ways: names that are in the way, the
 /// move (down, with the new name), MAC, MTU and the rest, sysctls, addresses, up, and routes, which need the link up. A device whose name
-/// or MAC changes where it is goes down first.
+/// or MAC changes where it is goes down first. A plan that moves the device home ends there: what the move takes away, and what the
+/// kernel gives it at home, is known behind it, to the next plan.
 [[nodiscard]] std::vector<Step> plan(const State& now, const State& wanted);
 
 /// For people: `set the MTU to 9000`, `move to the pod as 'net1'`.

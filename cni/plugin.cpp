@@ -157,7 +157,7 @@ netlink::NetNs open_pod_net_ns(const Context& context, const netlink::NetNs& hos
   const auto& path = context.environment.net_ns;
   try {
     auto pod = netlink::NetNs::open(path);
-    if (pod.cookie() == host.cookie()) {
+    if (pod.is_same_as(host)) {
       throw Error(
           Code::invalid_net_ns, fmt::format("CNI_NETNS '{}' is the network namespace that the plugin itself runs in", path),
           "It has to be the pod's. CNI_NETNS_OVERRIDE does not help: this plugin moves a device, and there would be nowhere to move it.");

@@ -114,20 +114,24 @@ netlink::Route read_route(const Json& json) {
 }
 
 Json print(const State& state) {
-  Json json{{"index", state.index},
-            {"name", state.name},
-            {"altnames", state.altnames},
-            {"alias", state.alias},
-            {"mtu", optional_json(state.mtu)},
-            {"mac", hardware_text(state.mac)},
-            {"up", state.up},
-            {"promisc", state.promisc},
-            {"allmulti", state.allmulti},
-            {"txQueueLength", optional_json(state.tx_queue_length)},
-            {"sysctls", state.sysctls},
-            {"xdp", Json::array()},
-            {"addresses", Json::array()},
-            {"routes", Json::array()}};
+  // Each value in its place at once: the library's lists in braces copy what they hold, and this is most of a record.
+  Json json;
+  json["index"] = state.index;
+  json["name"] = state.name;
+  json["altnames"] = state.altnames;
+  json["alias"] = state.alias;
+  json["mtu"] = optional_json(state.mtu);
+  json["mac"] = hardware_text(state.mac);
+  json["up"] = state.up;
+  json["promisc"] = state.promisc;
+  json["allmulti"] = state.allmulti;
+  json["txQueueLength"] = optional_json(state.tx_queue_length);
+  json["sysctls"]["ipv4"] = state.sysctls.ipv4;
+  json["sysctls"]["ipv6"] = state.sysctls.ipv6;
+  json["sysctls"]["others"] = state.sysctls.others;
+  json["xdp"] = Json::array();
+  json["addresses"] = Json::array();
+  json["routes"] = Json::array();
   for (const auto& program : state.xdp) {
     json["xdp"].push_back({{"mode", program.mode}, {"id", program.id}});
   }
@@ -138,6 +142,20 @@ Json print(const State& state) {
     json["routes"].push_back(print(route));
   }
   return json;
+}
+
+std::vector<std::int32_t> read_numbers(const Json& json) {
+  std::vector<std::int32_t> numbers;
+  for (const auto& value : json.get_ref<const Json::array_t&>()) {
+    numbers.push_back(number<std::int32_t>(value));
+  }
+  return numbers;
+}
+
+netlink::Sysctls read_sysctls(const Json& json) {
+  return {.ipv4 = read_numbers(json.at("ipv4")),
+          .ipv6 = read_numbers(json.at("ipv6")),
+          .others = json.at("others").get<std::map<std::string, std::string>>()};
 }
 
 State read_state(const Json& json) {
@@ -152,7 +170,7 @@ State read_state(const Json& json) {
   state.promisc = json.at("promisc");
   state.allmulti = json.at("allmulti");
   state.tx_queue_length = read_optional<std::uint32_t>(json.at("txQueueLength"));
-  state.sysctls = json.at("sysctls").get<netlink::Sysctls>();
+  state.sysctls = read_sysctls(json.at("sysctls"));
   for (const auto& program : json.at("xdp")) {
     state.xdp.push_back({.mode = number<std::uint8_t>(program.at("mode")), .id = number<std::uint32_t>(program.at("id"))});
   }
@@ -230,14 +248,14 @@ auto reading(Function&& function) {
   try {
     return function();
   } catch (const Json::exception& error) {
-    throw Error(Code::decode_failure, std::string{"the record is incomplete: "} + error.what());
+    throw Error(Code::decode_failure, std::string{"the record cannot be read: "} + error.what());
   }
 }
 
 /// A name that came back changed would be worse than none: what JSON cannot hold is refused.
 std::string text_of(const Json& json) {
   try {
-    return json.dump(1) + '\n';
+    return json.dump() + '\n';
   } catch (const Json::exception&) {
     throw Error(Code::device_cannot_be_taken, "a name, alias or variable that has to be recorded is no UTF-8 text",
                 "Rename the interface, or correct CNI_ARGS.");
@@ -252,24 +270,24 @@ std::string Owner::text() const {
 }
 
 std::string print_record(const Record& record) {
-  const Json json{{"format", kFormat},
-                  {"owner", print(record.owner)},
-                  {"home", record.home_cookie},
-                  {"device", print(record.device)},
-                  {"incarnation",
-                   {{"bootID", record.incarnation.boot_id},
-                    {"deviceInode", record.incarnation.device_inode},
-                    {"driverInode", record.incarnation.driver_inode}}},
-                  {"before", print(record.before)},
-                  {"ipam", record.ipam ? print(*record.ipam) : Json(nullptr)},
-                  {"completed", record.completed},
-                  {"result", record.result}};
+  Json json;
+  json["format"] = kFormat;
+  json["owner"] = print(record.owner);
+  json["home"] = record.home_cookie;
+  json["device"] = print(record.device);
+  json["incarnation"] = {{"bootID", record.incarnation.boot_id},
+                         {"deviceInode", record.incarnation.device_inode},
+                         {"driverInode", record.incarnation.driver_inode}};
+  json["before"] = print(record.before);
+  json["ipam"] = record.ipam ? print(*record.ipam) : Json(nullptr);
+  json["completed"] = record.completed;
+  json["result"] = record.result;
   return text_of(json);
 }
 
 Record parse_record(std::string_view text) {
   return reading([&] {
-    const auto json = parse_json(text);
+    const auto json = Json::parse(text);
     if (const int format = number<int>(json.at("format")); format != kFormat) {
       throw Error(Code::decode_failure, fmt::format("the record has format {}, and this release knows format {} alone", format, kFormat));
     }
@@ -296,7 +314,7 @@ std::string print_ipam_request(const IpamRequest& request) {
 }
 
 IpamRequest parse_ipam_request(std::string_view text) {
-  return reading([&] { return read_ipam(parse_json(text)); });
+  return reading([&] { return read_ipam(Json::parse(text)); });
 }
 
 }  // namespace cni

@@ -96,10 +96,14 @@ class RecordStore {
   [[nodiscard]] const std::string& data_dir() const { return data_dir_; }
 
  private:
+  [[nodiscard]] Found parse(const std::string& key, std::string content) const;
   [[nodiscard]] std::string record_path(const std::string& key) const;
   [[nodiscard]] std::string owed_path(const Owner& owner) const;
 
   std::string data_dir_;
+  // Every verb reads its record twice, before and behind the lock, and most often it is the same.
+  mutable std::string last_content_;
+  mutable std::optional<Record> last_record_;
 };
 
 }  // namespace cni

@@ -97,19 +97,22 @@ void remove_file(const std::string& path) {
   }
 }
 
-RecordStore::Found parse(const std::string& key, const std::string& content) {
-  try {
-    auto record = parse_record(content);
-    if (record.device.key() != key) {
-      return RecordStore::Unreadable{key, "it speaks of " + record.device.text()};
-    }
-    return record;
-  } catch (const Error& error) {
-    return RecordStore::Unreadable{key, error.what()};
-  }
-}
-
 }  // namespace
+
+RecordStore::Found RecordStore::parse(const std::string& key, std::string content) const {
+  if (!last_record_ || content != last_content_) {
+    try {
+      last_record_ = parse_record(content);
+      last_content_ = std::move(content);
+    } catch (const Error& error) {
+      return Unreadable{key, error.what()};
+    }
+  }
+  if (last_record_->device.key() != key) {
+    return Unreadable{key, "it speaks of " + last_record_->device.text()};
+  }
+  return *last_record_;
+}
 
 std::string RecordStore::record_path(const std::string& key) const {
   return fmt::format("{}/devices/{}{}", data_dir_, key, kSuffix);
@@ -121,8 +124,8 @@ std::string RecordStore::owed_path(const Owner& owner) const {
 }
 
 std::optional<RecordStore::Found> RecordStore::find(const std::string& key) const {
-  const auto content = netlink::read_file(record_path(key));
-  return content ? std::optional{parse(key, *content)} : std::nullopt;
+  auto content = netlink::read_file(record_path(key));
+  return content ? std::optional{parse(key, std::move(*content))} : std::nullopt;
 }
 
 std::vector<std::string> RecordStore::keys() const {
@@ -138,10 +141,10 @@ std::vector<std::string> RecordStore::keys() const {
 std::vector<RecordStore::Found> RecordStore::all(std::string_view text) const {
   std::vector<Found> found;
   for (const auto& key : keys()) {
-    const auto content = netlink::read_file(record_path(key));
+    auto content = netlink::read_file(record_path(key));
     // Looking for a text first spares the parsing of other pods' records.
     if (content && content->find(text) != std::string::npos) {
-      found.push_back(parse(key, *content));
+      found.push_back(parse(key, std::move(*content)));
     }
   }
   return found;

@@ -53,7 +53,7 @@ class Restorer {
     if (!device_part_is_valid()) {
       return {};
     }
-    // A move resets what nobody can foresee, so there is a new plan behind it; another pass repeats what a race or a lost answer made fail.
+    // Behind a move there is a new plan; another pass repeats what a race or a lost answer made fail.
     for (int pass = 0; pass < kPasses; ++pass) {
       try {
         if (restore_once()) {
@@ -82,13 +82,16 @@ class Restorer {
 
   /// True when nothing is left to be done.
   bool restore_once() {
-    const auto now = wait_for_device(record_.device, places_, homecoming_);
+    auto now = wait_for_device(record_.device, places_, homecoming_);
     if (!now) {
       failures_ = {fmt::format("{} is in no namespace that can be reached", record_.device.text())};
       return is_gone();
     }
     if (reserve_home_index(record_.device, *now, places_)) {
       context_.store.write(record_);
+    }
+    if (now->side == Side::host) {
+      netlink::read_others(record_.before.sysctls, now->name, places_.host.net_ns(), places_.roots, now->sysctls);
     }
     const auto wanted = home_target(record_.before, *now, record_.device, places_);
     note_lost_names(wanted);
@@ -114,9 +117,6 @@ class Restorer {
         context_.log.debug("restored", {{"step", describe(step)}});
       } catch (const netlink::Error& error) {
         failures_.emplace_back(error.what());
-      }
-      if (std::holds_alternative<Move>(step)) {
-        return;
       }
     }
   }
@@ -213,12 +213,14 @@ bool reserve_home_index(netlink::DeviceId& device, const State& now, Places& pla
   return true;
 }
 
-std::optional<netlink::NetNs> owner_net_ns(const Owner& owner, const std::string& given_path, const netlink::Roots& roots) {
+std::optional<netlink::Socket> owner_socket(const Owner& owner, const std::string& given_path, const netlink::Roots& roots) {
   for (const auto& path : {given_path, owner.net_ns_path}) {
+    if (path.empty()) {
+      continue;
+    }
     try {
-      if (auto net_ns = path.empty() ? std::nullopt : std::optional{netlink::NetNs::open(path)};
-          net_ns && net_ns->cookie() == owner.net_ns_cookie) {
-        return net_ns;
+      if (netlink::Socket socket{NETLINK_ROUTE, netlink::NetNs::open(path)}; socket.net_ns().cookie() == owner.net_ns_cookie) {
+        return socket;
       }
     } catch (const netlink::Error&) {
       continue;  // gone, or no namespace any more
@@ -226,7 +228,7 @@ std::optional<netlink::NetNs> owner_net_ns(const Owner& owner, const std::string
   }
   for (auto& held : netlink::held_net_namespaces(roots.proc)) {
     if (held.net_ns.cookie() == owner.net_ns_cookie) {
-      return std::move(held.net_ns);
+      return netlink::Socket{NETLINK_ROUTE, std::move(held.net_ns)};
     }
   }
   return std::nullopt;

@@ -32,9 +32,9 @@ struct Released {
 /// whoever keeps the identity has to write it down before the move.
 [[nodiscard]] bool reserve_home_index(netlink::DeviceId& device, const State& now, Places& places);
 
-/// The owner's namespace: the given path or the recorded one where it still leads to the recorded namespace, else whoever holds that
-/// namespace.
-[[nodiscard]] std::optional<netlink::NetNs> owner_net_ns(const Owner& owner, const std::string& given_path, const netlink::Roots& roots);
+/// A socket in the owner's namespace: by the given path or the recorded one where it still leads to the recorded namespace, else by whoever
+/// holds that namespace.
+[[nodiscard]] std::optional<netlink::Socket> owner_socket(const Owner& owner, const std::string& given_path, const netlink::Roots& roots);
 
 /// The namespace somebody holds in which the device is, though it is neither in the host nor in its owner's: a pod may move its interface
 /// on. A software device is known there by index, kind and MAC. Nothing when it is in none that can be reached.

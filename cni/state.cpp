@@ -40,9 +40,7 @@ State read(const Location& location, Places& places) {
   state.promisc = link.has_flag(IFF_PROMISC);
   state.allmulti = link.has_flag(IFF_ALLMULTI);
   state.tx_queue_length = link.tx_queue_length;
-  // The pod's are read to be compared with what was asked for, never to be brought back.
-  state.sysctls =
-      location.side == Side::host ? netlink::interface_sysctls(link, socket.net_ns(), places.roots) : netlink::carried_sysctls(link);
+  state.sysctls = netlink::carried_sysctls(link);
   state.xdp = link.xdp;
   state.addresses = netlink::addresses(socket, link.index);
   std::erase_if(state.addresses, [](const auto& address) { return !is_permanent_global(address); });

@@ -41,7 +41,7 @@ struct State {
   bool promisc = false;
   bool allmulti = false;
   std::optional<std::uint32_t> tx_queue_length;
-  netlink::Sysctls sysctls;
+  netlink::Sysctls sysctls;  ///< read: those that the kernel's answer carries
   std::vector<netlink::XdpProgram> xdp;
   std::vector<netlink::InterfaceAddress> addresses;
   std::vector<netlink::Route> routes;

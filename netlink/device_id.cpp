@@ -21,6 +21,10 @@ bool is_device(const Link& link, const DeviceId& device) {
   return link.parent == device.parent && (device.permanent_address.is_empty() || link.permanent_address == device.permanent_address);
 }
 
+int index_on(Side side, const DeviceId& device) {
+  return side == Side::pod ? device.pod_index : device.home_index != 0 ? device.home_index : device.host_index;
+}
+
 }  // namespace
 
 std::string DeviceId::key() const {
@@ -56,16 +60,16 @@ DeviceId identify(const Link& link, bool has_siblings) {
 }
 
 std::optional<Link> find_device(Socket& socket, const DeviceId& device, Side side) {
-  const int index_at_home = device.home_index != 0 ? device.home_index : device.host_index;
-  if (auto link = find_link(socket, side == Side::host ? index_at_home : device.pod_index); link && is_device(*link, device)) {
+  if (auto link = find_link(socket, index_on(side, device)); link && is_device(*link, device)) {
     return link;
   }
-  if (!device.parent) {
-    return std::nullopt;
-  }
-  auto all = links(socket);
-  const auto found = std::ranges::find_if(all, [&](const Link& link) { return is_device(link, device); });
-  return found == all.end() ? std::nullopt : std::optional{std::move(*found)};
+  return device.parent ? find_device(links(socket), device, side) : std::nullopt;
+}
+
+std::optional<Link> find_device(std::vector<Link> links, const DeviceId& device, Side side) {
+  const auto found = std::ranges::find_if(
+      links, [&](const Link& link) { return is_device(link, device) && (device.parent || link.index == index_on(side, device)); });
+  return found == links.end() ? std::nullopt : std::optional{std::move(*found)};
 }
 
 int choose_free_index(Socket& host, Socket& pod) {

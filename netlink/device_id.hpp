@@ -36,6 +36,8 @@ enum class Side { host, pod };
 
 /// The device's netdev in the socket's namespace; nothing when it is not there. Throws Error.
 [[nodiscard]] std::optional<Link> find_device(Socket& socket, const DeviceId& device, Side side);
+/// The same among links that were listed.
+[[nodiscard]] std::optional<Link> find_device(std::vector<Link> links, const DeviceId& device, Side side);
 
 /// An index that no interface has on either side, and that neither kernel will hand out by itself soon. Throws Error.
 [[nodiscard]] int choose_free_index(Socket& host, Socket& pod);

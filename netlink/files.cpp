@@ -1,5 +1,6 @@
 #include "netlink/files.hpp"
 
+#include <dirent.h>
 #include <fcntl.h>
 #include <sys/stat.h>
 
@@ -7,6 +8,8 @@
 #include <array>
 #include <cerrno>
 #include <filesystem>
+#include <memory>
+#include <string_view>
 #include <system_error>
 #include <utility>
 
@@ -57,14 +60,14 @@ std::optional<std::string> read_line(const std::string& path) {
   return first_line(read_file(path));
 }
 
-std::map<std::string, std::string> read_lines(const std::string& directory, const std::function<bool(const std::string&)>& is_wanted) {
+std::map<std::string, std::string> read_lines(const std::string& directory, const std::vector<std::string>& names) {
   std::map<std::string, std::string> lines;
+  if (names.empty()) {
+    return lines;
+  }
   // Relative to the directory, each file is found at once instead of by its whole path.
   const UniqueFd fd{::open(directory.c_str(), O_PATH | O_DIRECTORY | O_CLOEXEC)};
-  for (const auto& name : directory_entries(directory)) {
-    if (!is_wanted(name)) {
-      continue;
-    }
+  for (const auto& name : names) {
     const UniqueFd file{::openat(fd.get(), name.c_str(), O_RDONLY | O_CLOEXEC | O_NONBLOCK)};
     if (auto line = first_line(read_open_file(file, std::string::npos))) {
       lines.emplace(name, std::move(*line));
@@ -75,9 +78,15 @@ std::map<std::string, std::string> read_lines(const std::string& directory, cons
 
 std::vector<std::string> directory_entries(const std::string& path) {
   std::vector<std::string> names;
-  std::error_code error;
-  for (std::filesystem::directory_iterator entry{path, error}, end; !error && entry != end; entry.increment(error)) {
-    names.push_back(entry->path().filename().string());
+  struct Close {
+    void operator()(DIR* directory) const { ::closedir(directory); }
+  };
+  const std::unique_ptr<DIR, Close> directory{::opendir(path.c_str())};
+  while (const auto* entry = directory ? ::readdir(directory.get()) : nullptr) {  // NOLINT(concurrency-mt-unsafe): the stream is ours alone
+    const std::string_view name{entry->d_name};
+    if (name != "." && name != "..") {
+      names.emplace_back(name);
+    }
   }
   std::ranges::sort(names);
   return names;

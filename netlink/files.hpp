@@ -2,7 +2,6 @@
 
 #include <cstddef>
 #include <cstdint>
-#include <functional>
 #include <map>
 #include <optional>
 #include <string>
@@ -19,10 +18,8 @@ namespace netlink {
 /// The names in a directory, without `.` and `..`, sorted; empty when there is no such directory.
 [[nodiscard]] std::vector<std::string> directory_entries(const std::string& path);
 
-/// The first lines of the files in a directory that `is_wanted` picks by name; of those that can be read. Empty when there is no such
-/// directory.
-[[nodiscard]] std::map<std::string, std::string> read_lines(const std::string& directory,
-                                                            const std::function<bool(const std::string&)>& is_wanted);
+/// The first lines of those of the named files in a directory that can be read, by name.
+[[nodiscard]] std::map<std::string, std::string> read_lines(const std::string& directory, const std::vector<std::string>& names);
 
 /// The last component of where a symbolic link leads (`driver`, `physfn`, `subsystem` in sysfs); nothing when it is none.
 [[nodiscard]] std::optional<std::string> link_target_name(const std::string& path);

@@ -22,34 +22,66 @@ namespace netlink {
 
 namespace {
 
-void enter(int fd, std::string_view attempt) {
-  if (::setns(fd, CLONE_NEWNET) != 0) {
-    throw_errno(attempt);
-  }
-}
-
-std::uint64_t cookie_of_socket(int fd) {
+/// Of the namespace that the socket was opened in.
+std::uint64_t cookie_of(int socket) {
   std::uint64_t cookie = 0;
   socklen_t length = sizeof cookie;
-  if (::getsockopt(fd, SOL_SOCKET, SO_NETNS_COOKIE, &cookie, &length) != 0) {
+  if (::getsockopt(socket, SOL_SOCKET, SO_NETNS_COOKIE, &cookie, &length) != 0) {
     throw_errno("read the cookie of a network namespace (Linux 5.14 or newer is needed)");
   }
   return cookie;
 }
 
-}  // namespace
-
-NetNs::NetNs(UniqueFd fd) : fd_(std::move(fd)) {
-  const Visit visit{*this};
+/// Of the namespace that the thread is in.
+std::uint64_t cookie_here() {
   const UniqueFd socket{::socket(AF_UNIX, SOCK_DGRAM | SOCK_CLOEXEC, 0)};
   if (!socket.is_open()) {
     throw_errno("open a socket");
   }
-  cookie_ = cookie_of_socket(socket.get());
+  return cookie_of(socket.get());
 }
 
+UniqueFd open_own() {
+  UniqueFd fd{::open("/proc/thread-self/ns/net", O_RDONLY | O_CLOEXEC)};
+  if (!fd.is_open()) {
+    throw_errno("open the network namespace of this thread");
+  }
+  return fd;
+}
+
+/// While one of them is open, no other namespace can have its inode.
+bool is_same_file(const struct stat& one, const struct stat& other) {
+  return one.st_dev == other.st_dev && one.st_ino == other.st_ino;
+}
+
+struct stat look_at(const UniqueFd& fd) {
+  struct stat status{};
+  if (::fstat(fd.get(), &status) != 0) {
+    throw_errno("look at a network namespace");
+  }
+  return status;
+}
+
+}  // namespace
+
 NetNs NetNs::current() {
-  return open("/proc/thread-self/ns/net");
+  return NetNs{open_own()};
+}
+
+std::uint64_t NetNs::cookie() const {
+  if (cookie_ == 0) {
+    const Visit visit{*this};
+    cookie_ = cookie_here();
+  }
+  return cookie_;
+}
+
+void NetNs::learn_cookie(int socket) {
+  cookie_ = cookie_of(socket);
+}
+
+bool NetNs::is_same_as(const NetNs& other) const {
+  return is_same_file(look_at(fd_), look_at(other.fd_));
 }
 
 NetNs NetNs::open(const std::string& path) {
@@ -75,16 +107,28 @@ NetNs NetNs::open(const std::string& path) {
   return NetNs{std::move(fd)};
 }
 
-NetNs::Visit::Visit(const NetNs& destination) : origin_(::open("/proc/thread-self/ns/net", O_RDONLY | O_CLOEXEC)) {
-  if (!origin_.is_open()) {
-    throw_errno("open the network namespace of this thread");
+bool NetNs::is_at(const std::string& path) const {
+  struct stat there{};
+  if (::stat(path.c_str(), &there) != 0) {
+    throw_errno("look at network namespace '" + path + "'");
   }
-  enter(destination.fd(), "enter a network namespace");
+  return is_same_file(there, look_at(fd_));
+}
+
+NetNs::Visit::Visit(const NetNs& destination) {
+  auto own = open_own();
+  if (is_same_file(look_at(own), look_at(destination.fd_))) {
+    return;
+  }
+  if (::setns(destination.fd(), CLONE_NEWNET) != 0) {
+    throw_errno("enter a network namespace");
+  }
+  origin_ = std::move(own);
 }
 
 NetNs::Visit::~Visit() {
   // Going on in the wrong namespace would do damage there. setns back into a namespace that we hold open fails for no reason we know of.
-  if (::setns(origin_.get(), CLONE_NEWNET) != 0) {
+  if (origin_.is_open() && ::setns(origin_.get(), CLONE_NEWNET) != 0) {
     std::abort();
   }
 }

@@ -3,6 +3,7 @@
 #include <cstdint>
 #include <optional>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "netlink/unique_fd.hpp"
@@ -21,9 +22,15 @@ class NetNs {
   [[nodiscard]] int fd() const { return fd_.get(); }
   /// SO_NETNS_COOKIE: unique until the next boot and never used again, unlike the inode (Linux 5.14).
   /// Throws Error with ENOPROTOOPT on an older kernel.
-  [[nodiscard]] std::uint64_t cookie() const { return cookie_; }
+  [[nodiscard]] std::uint64_t cookie() const;
+  /// Spares `cookie` a visit. The socket was opened in this namespace.
+  void learn_cookie(int socket);
+  [[nodiscard]] bool is_same_as(const NetNs& other) const;
+  /// Whether the path leads to this namespace. Throws Error when it leads nowhere.
+  [[nodiscard]] bool is_at(const std::string& path) const;
 
-  /// The calling thread is inside the namespace for the life of the object: the one place where setns is called.
+  /// The calling thread is inside the namespace for the life of the object: the one place where setns is called. Where the thread is
+  /// already, it stays.
   class Visit {
    public:
     explicit Visit(const NetNs& destination);
@@ -34,14 +41,14 @@ class NetNs {
     ~Visit();
 
    private:
-    UniqueFd origin_;
+    UniqueFd origin_;  ///< not open: the thread was there already
   };
 
  private:
-  explicit NetNs(UniqueFd fd);
+  explicit NetNs(UniqueFd fd) : fd_(std::move(fd)) {}
 
   UniqueFd fd_;
-  std::uint64_t cookie_ = 0;
+  mutable std::uint64_t cookie_ = 0;  ///< 0: not read yet
 };
 
 /// A namespace somebody holds, and how it was found.

@@ -5,6 +5,7 @@
 #include <sys/socket.h>
 
 #include <algorithm>
+#include <array>
 #include <cerrno>
 #include <string>
 #include <utility>
@@ -17,6 +18,9 @@ namespace {
 
 // A link with hundreds of VFs answers with up to 64 KiB in one nest, plus the rest of the link.
 constexpr std::size_t kBufferSize = std::size_t{256} << 10U;
+// One for all sockets, because an answer is done with before the next request goes out; as many as there are sockets would cost each call
+// tens of microseconds. Only this process's one thread talks to the kernel.
+std::array<std::byte, kBufferSize> buffer;  // NOLINT(cppcoreguidelines-avoid-non-const-global-variables)
 constexpr int kDumpAttempts = 8;
 // The kernel answers within the send; a longer silence means that the answer is lost.
 constexpr timeval kPatience{.tv_sec = 10, .tv_usec = 0};
@@ -56,8 +60,7 @@ Acknowledgement parse_end(const nlmsghdr& header, std::span<const std::byte> pay
 
 }  // namespace
 
-Socket::Socket(int protocol, NetNs net_ns)
-    : protocol_(protocol), net_ns_(std::move(net_ns)), buffer_(std::make_unique_for_overwrite<std::byte[]>(kBufferSize)) {
+Socket::Socket(int protocol, NetNs net_ns) : protocol_(protocol), net_ns_(std::move(net_ns)) {
   open();
 }
 
@@ -72,6 +75,7 @@ void Socket::open() {
     throw Error(std::string{"open a netlink socket ("} + nl_geterror(error) + ')', errno);
   }
   const int fd = nl_socket_get_fd(socket_.get());
+  net_ns_.learn_cookie(fd);
   set_option(fd, SOL_NETLINK, NETLINK_EXT_ACK, "NETLINK_EXT_ACK");
   set_option(fd, SOL_NETLINK, NETLINK_CAP_ACK, "NETLINK_CAP_ACK");
   set_option(fd, SOL_NETLINK, NETLINK_GET_STRICT_CHK, "NETLINK_GET_STRICT_CHK");
@@ -137,14 +141,14 @@ void Socket::send(Request& request, std::string_view attempt) {
 std::span<const std::byte> Socket::receive_datagram(std::string_view attempt) {
   ssize_t size = 0;
   do {
-    size = ::recv(nl_socket_get_fd(socket_.get()), buffer_.get(), kBufferSize, MSG_TRUNC);
+    size = ::recv(nl_socket_get_fd(socket_.get()), buffer.data(), buffer.size(), MSG_TRUNC);
   } while (size < 0 && errno == EINTR);
-  if (size < 0 || static_cast<std::size_t>(size) > kBufferSize) {
+  if (size < 0 || static_cast<std::size_t>(size) > buffer.size()) {
     const int error = size < 0 ? errno : EMSGSIZE;
     socket_.reset();
     throw Error(attempt, error, "the kernel's answer was lost");
   }
-  return std::span{buffer_.get(), kBufferSize}.first(static_cast<std::size_t>(size));
+  return std::span{buffer}.first(static_cast<std::size_t>(size));
 }
 
 Socket::Outcome Socket::receive(std::string_view attempt, const Receiver& receiver) {

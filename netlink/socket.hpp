@@ -27,7 +27,7 @@ class Socket {
   /// Sends and waits for the acknowledgement. Throws Error with the kernel's sentence.
   void request(Request request, std::string_view attempt);
 
-  /// Called with the message type and what follows the netlink header.
+  /// Called with the message type and what follows the netlink header. It must not use a socket, whichever.
   using Receiver = std::function<void(int type, std::span<const std::byte> payload)>;
   /// Sends a GET for one object and passes on the answer; false when the kernel says that there is none (ENODEV). Throws Error.
   [[nodiscard]] bool get(Request request, std::string_view attempt, const Receiver& receive);
@@ -58,7 +58,6 @@ class Socket {
   NetNs net_ns_;
   std::unique_ptr<nl_sock, Free> socket_;
   std::uint32_t sequence_ = 0;
-  std::unique_ptr<std::byte[]> buffer_;  // NOLINT(modernize-avoid-c-arrays): a vector would write 256 KiB of zeros
 };
 
 }  // namespace netlink

@@ -1,4 +1,5 @@
 #include <fcntl.h>
+#include <malloc.h>
 #include <unistd.h>
 
 #include <array>
@@ -18,11 +19,9 @@ namespace {
 /// A descriptor 0, 1 or 2 that the caller left closed would be taken by the first file we open. Read-only, so that an answer which nobody
 /// gets is seen in the result of write.
 void open_standard_descriptors() {
-  while (true) {
-    const int fd = ::open("/dev/null", O_RDONLY | O_CLOEXEC);
-    if (fd < 0 || fd > STDERR_FILENO) {
-      ::close(fd);
-      return;
+  for (int number = STDIN_FILENO; number <= STDERR_FILENO; ++number) {
+    if (::fcntl(number, F_GETFD) < 0) {
+      (void)::open("/dev/null", O_RDONLY | O_CLOEXEC);  // takes the lowest free number
     }
   }
 }
@@ -89,6 +88,8 @@ int main(int argc, char** /*argv*/) {
   // A caller that ignores it hands that on, and then no child could be waited for.
   std::signal(SIGCHLD, SIG_DFL);  // NOLINT(cert-err33-c)
   open_standard_descriptors();
+  // Memory in few steps: each costs a call.
+  ::mallopt(M_TOP_PAD, 512 * 1024);
   try {
     const char* command = std::getenv("CNI_COMMAND");  // NOLINT(concurrency-mt-unsafe): the process has one thread
     if (argc > 1 || command == nullptr || *command == '\0') {

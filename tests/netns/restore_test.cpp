@@ -17,7 +17,8 @@ class UnusualNic : public NicAndPod {
     sh("cd /proc/sys/net && echo 1 > ipv6/conf/nic0/disable_ipv6 && echo 0 > ipv6/conf/nic0/accept_ra && echo 1 > "
        "ipv4/conf/nic0/arp_ignore && "
        "echo 2 > ipv4/conf/nic0/rp_filter && echo 3 > ipv6/conf/nic0/dad_transmits && echo 77 > ipv4/neigh/nic0/unres_qlen && "
-       "echo 1234 > ipv6/neigh/nic0/base_reachable_time_ms");
+       "echo 1234 > ipv6/neigh/nic0/base_reachable_time_ms && echo 9 > ipv6/conf/nic0/router_solicitation_interval && "
+       "echo 2001:db8::1 > ipv6/conf/nic0/stable_secret && echo 0 > ipv6/conf/nic0/addr_gen_mode");
   }
 };
 
@@ -53,6 +54,17 @@ void expect_each_change_undone() {
 }
 
 }  // namespace
+
+/// Gives every sysctl that takes it a value that no other has. What stays as it was, a kernel does not let anybody change.
+TEST_CASE_METHOD(NicAndPod, "every sysctl of the NIC comes home as it was, also those that only a newer kernel has") {
+  sh("cd /proc/sys/net; value=2; for file in ipv[46]/conf/nic0/* ipv[46]/neigh/nic0/*; do value=$((value + 1)); "
+     "{ echo $value > $file || echo 1 > $file || true; } 2>/dev/null; done; echo 0 > ipv6/conf/nic0/disable_ipv6");
+  const Snapshot before = snapshot("nic0");
+  const Attachment attachment;
+  expect_success(attachment.add());
+  expect_success(attachment.del());
+  expect_home(before);
+}
 
 TEST_CASE_METHOD(NicAndPod, "DEL restores a plain NIC after any one change by the pod") {
   expect_each_change_undone();

@@ -19,9 +19,10 @@ using cni::state_in_result;
 using netlink::HardwareAddress;
 using netlink::IpAddress;
 using netlink::IpPrefix;
-using netlink::Sysctls;
 
 namespace {
+
+using Values = std::map<std::string, std::string>;
 
 constexpr auto kAutoconf = "net/ipv6/conf/IFNAME/autoconf";
 constexpr auto kAcceptRa = "net/ipv6/conf/IFNAME/accept_ra";
@@ -45,7 +46,7 @@ State at_home() {
   state.mac = mac("02:00:00:00:00:01");
   state.promisc = true;
   state.tx_queue_length = 1000;
-  state.sysctls = {{"net/ipv4/conf/IFNAME/arp_ignore", "1"}};
+  state.sysctls.others = {{"net/ipv4/conf/IFNAME/arp_ignore", "1"}};
   state.xdp = {{1, 11}};
   state.addresses = {{.prefix = IpPrefix::parse("192.0.2.2/24").value(), .peer = {}, .broadcast = {}, .scope = 0, .flags = 0, .label = {}}};
   state.routes = {netlink::Route{}};
@@ -113,7 +114,7 @@ TEST_CASE("with nothing configured the device comes as it is, up, under the pod'
   CHECK_FALSE(wanted.allmulti);
   CHECK(wanted.tx_queue_length == 1000);
   CHECK(wanted.xdp == at_home().xdp);
-  CHECK(wanted.sysctls.empty());
+  CHECK(wanted.sysctls.others.empty());
   CHECK(wanted.addresses.empty());
   CHECK(wanted.routes.empty());
 }
@@ -132,7 +133,7 @@ TEST_CASE("what is configured is wanted, false and zero too") {
   CHECK_FALSE(wanted.promisc);
   CHECK(wanted.allmulti);
   CHECK(wanted.tx_queue_length == 0);
-  CHECK(wanted.sysctls == Sysctls{{"net/ipv4/conf/IFNAME/rp_filter", "2"}});
+  CHECK(wanted.sysctls.others == Values{{"net/ipv4/conf/IFNAME/rp_filter", "2"}});
 }
 
 TEST_CASE("altnames that clash in the pod stay behind") {
@@ -141,37 +142,37 @@ TEST_CASE("altnames that clash in the pod stay behind") {
 }
 
 TEST_CASE("with addresses from IPAM or the configuration the device makes up none by itself") {
-  CHECK(target({}, kPlainPod, true).sysctls == Sysctls{{kAutoconf, "0"}});
+  CHECK(target({}, kPlainPod, true).sysctls.others == Values{{kAutoconf, "0"}});
   AttachConfig config;
   config.ips = {IpPrefix::parse("10.0.0.5/24").value()};
-  CHECK(target(config).sysctls == Sysctls{{kAutoconf, "0"}});
+  CHECK(target(config).sysctls.others == Values{{kAutoconf, "0"}});
 }
 
 TEST_CASE("router advertisements are not taken where they would rival the pod's default route, unless it may be rivalled") {
-  CHECK(target({}, kPodWithDefaults).sysctls == Sysctls{{kAcceptRa, "0"}});
-  CHECK(target({}, kPodWithDefaultV4).sysctls.empty());
+  CHECK(target({}, kPodWithDefaults).sysctls.others == Values{{kAcceptRa, "0"}});
+  CHECK(target({}, kPodWithDefaultV4).sysctls.others.empty());
   AttachConfig config;
   config.default_route = DefaultRoute::keep;
-  CHECK(target(config, kPodWithDefaults).sysctls.empty());
+  CHECK(target(config, kPodWithDefaults).sysctls.others.empty());
 }
 
 TEST_CASE("an interface without IPv6, because the pod has none or the MTU is below its least, is asked for no sysctl of it") {
-  CHECK(target({}, kPodWithoutIpv6, true).sysctls.empty());
+  CHECK(target({}, kPodWithoutIpv6, true).sysctls.others.empty());
   AttachConfig config;
   config.mtu = 1279;
-  CHECK(target(config, kPodWithDefaults, true).sysctls.empty());
+  CHECK(target(config, kPodWithDefaults, true).sysctls.others.empty());
   config.mtu = 1280;
-  CHECK(target(config, kPodWithDefaults, true).sysctls == Sysctls{{kAutoconf, "0"}, {kAcceptRa, "0"}});
+  CHECK(target(config, kPodWithDefaults, true).sysctls.others == Values{{kAutoconf, "0"}, {kAcceptRa, "0"}});
   config.mtu.reset();
   auto before = at_home();
   before.mtu = 1279;
-  CHECK(pod_target(before, config, kPodWithDefaults, true, "net1", 77).sysctls.empty());
+  CHECK(pod_target(before, config, kPodWithDefaults, true, "net1", 77).sysctls.others.empty());
 }
 
 TEST_CASE("a configured sysctl wins over what the plugin would set") {
   AttachConfig config;
   config.sysctls = {{.key = "k", .path = kAutoconf, .value = "1"}, {.key = "k", .path = kAcceptRa, .value = "2"}};
-  CHECK(target(config, kPodWithDefaults, true).sysctls == Sysctls{{kAutoconf, "1"}, {kAcceptRa, "2"}});
+  CHECK(target(config, kPodWithDefaults, true).sysctls.others == Values{{kAutoconf, "1"}, {kAcceptRa, "2"}});
 }
 
 TEST_CASE("a route without a gateway gets that of the first address of its family that has one") {

@@ -59,7 +59,9 @@ cni::State full_state() {
   state.promisc = true;
   state.allmulti = true;
   state.tx_queue_length = 1000;
-  state.sysctls = {{"net/ipv4/conf/IFNAME/arp_ignore", "1"}, {"net/ipv6/conf/IFNAME/stable_secret", "2001:db8::1"}};
+  state.sysctls = {.ipv4 = {0, 1},
+                   .ipv6 = {1, -1, 2147483647},
+                   .others = {{"net/ipv4/conf/IFNAME/arp_ignore", "1"}, {"net/ipv6/conf/IFNAME/stable_secret", "2001:db8::1"}}};
   state.xdp = {{2, 11}, {1, 4'000'000'000}};
   state.addresses = {full_address()};
   state.routes = {full_route()};
@@ -176,7 +178,7 @@ int code_of(const std::string& text) {
 /// Every place in the record but those of the sysctls, which may have any name.
 std::vector<Json::json_pointer> places_in(const Json& json, const Json::json_pointer& base = Json::json_pointer{""}) {
   std::vector<Json::json_pointer> places;
-  if (!json.is_structured() || base.to_string() == "/before/sysctls") {
+  if (!json.is_structured() || base.to_string() == "/before/sysctls/others") {
     return places;
   }
   for (const auto& [key, value] : json.items()) {

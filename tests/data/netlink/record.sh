@@ -35,6 +35,9 @@ for file in /proc/sys/net/ipv[46]/conf/nic0/*; do
 done
 (cd /proc/sys && grep -s '' net/ipv[46]/conf/nic0/*) >nic0.sysctls || true
 
+echo 4321 >/proc/sys/net/ipv4/neigh/nic0/base_reachable_time_ms
+python3 record.py neighbours nic0
+
 ip link add br0 address 02:00:00:00:00:02 index 11 type bridge
 ip link add port0 address 02:00:00:00:00:03 index 12 type veth peer name port0-peer address 02:00:00:00:00:04 index 13
 ip link set port0 master br0 xdpgeneric pinned /mnt/bpf/pass allmulticast on
