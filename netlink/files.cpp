@@ -62,11 +62,11 @@ std::optional<std::string> read_line(const std::string& path) {
 
 std::map<std::string, std::string> read_lines(const std::string& directory, const std::vector<std::string>& names) {
   std::map<std::string, std::string> lines;
-  if (names.empty()) {
+  // Relative to the directory, each file is found at once instead of by its whole path.
+  const UniqueFd fd{names.empty() ? -1 : ::open(directory.c_str(), O_PATH | O_DIRECTORY | O_CLOEXEC)};
+  if (!fd.is_open()) {
     return lines;
   }
-  // Relative to the directory, each file is found at once instead of by its whole path.
-  const UniqueFd fd{::open(directory.c_str(), O_PATH | O_DIRECTORY | O_CLOEXEC)};
   for (const auto& name : names) {
     const UniqueFd file{::openat(fd.get(), name.c_str(), O_RDONLY | O_CLOEXEC | O_NONBLOCK)};
     if (auto line = first_line(read_open_file(file, std::string::npos))) {
