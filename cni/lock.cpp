@@ -62,6 +62,12 @@ DeviceLock DeviceLock::acquire(const std::string& key, const std::string& purpos
   return DeviceLock{std::move(fd)};
 }
 
+DeviceLock::~DeviceLock() {
+  if (fd_.is_open()) {
+    ::flock(fd_.get(), LOCK_UN);
+  }
+}
+
 void leave_mark(const std::string& container_id, const std::string& interface_name) {
   (void)open_in_lock_directory(mark_name(container_id, interface_name), O_WRONLY | O_CREAT);
 }
