@@ -23,13 +23,16 @@ namespace cni {
 namespace {
 
 constexpr std::chrono::milliseconds kTidyTime{2'000};
+constexpr std::size_t kLongestIdentifier = 200;
 constexpr const char* kTuningAllowlist = "/etc/cni/tuning/allowlist.conf";
 
 /// An ADD in progress: everything it works with, kept together because its end may come after the verb has returned.
 class Addition {
  public:
   explicit Addition(Context& context)
-      : context_(context), config_(read_attach_config(context.network, context.environment.args)), owner_(owner_of(context)) {}
+      : context_(context), config_(read_attach_config(context.network, context.environment.args)), owner_(owner_of(context)) {
+    owner_.since = timestamp();
+  }
 
   std::string run() {
     check_configuration();
@@ -60,6 +63,8 @@ class Addition {
  private:
   /// What can be refused without looking at anything but the call itself.
   void check_configuration() {
+    check_length("CNI_CONTAINERID", owner_.container_id, Code::invalid_environment);
+    check_length("'name'", owner_.network, Code::invalid_configuration);
     check_sysctl_allowlist(config_.sysctls, kTuningAllowlist);
     if (!context_.network.ipam_type.empty()) {
       Ipam{context_.ipam_request(), std::nullopt, context_.log}.require_ready();
@@ -73,6 +78,13 @@ class Addition {
                   fmt::format("cniVersion {} cannot express a result without addresses, and there is neither 'ipam' nor 'ips'",
                               text(context_.version)),
                   "Set 'cniVersion' to 0.3.0 or newer.");
+    }
+  }
+
+  /// They become names of files.
+  static void check_length(std::string_view what, const std::string& identifier, Code code) {
+    if (identifier.size() > kLongestIdentifier) {
+      throw Error(code, fmt::format("{} has {} bytes, at most {} were wanted", what, identifier.size(), kLongestIdentifier));
     }
   }
 
@@ -109,6 +121,9 @@ class Addition {
     if (!claimed.device.parent && netlink::find_link(pod, claimed.device.host_index)) {
       claimed.device.pod_index = netlink::choose_free_index(places_->host, pod);
     }
+    if (config_.mac) {
+      claimed.device.learn_address(*config_.mac);
+    }
     make_record(claimed);
     context_.log.set_field("device", fmt::format("{} ({})", claimed.before.name, claimed.device.text()));
     context_.store.write(*record_);
@@ -129,7 +144,6 @@ class Addition {
   }
 
   void make_record(const Claim& claimed) {
-    owner_.since = timestamp();
     record_ = Record{.owner = owner_,
                      .home_cookie = places_->host.net_ns().cookie(),
                      .device = claimed.device,
@@ -217,8 +231,19 @@ class Addition {
     }
     // This attachment owes nothing any more: its own DEL gives back what an earlier one could not.
     brief.store.remove_owed(owner_);
-    if (const auto debt = brief.store.oldest_debt()) {
-      Ipam{brief.store.take_up(*debt), std::nullopt, brief.log}.del(brief.deadline.left());
+    const auto debt = brief.store.oldest_debt();
+    if (!debt) {
+      return;
+    }
+    const auto request = brief.store.take_up(*debt);
+    // What is attached anew has asked IPAM again: a DEL now would take away what it got.
+    const bool is_attached = std::ranges::any_of(brief.store.all(request.container_id), [&](const RecordStore::Found& found) {
+      const auto* record = std::get_if<Record>(&found);
+      return record != nullptr && record->owner.container_id == request.container_id &&
+             record->owner.interface_name == request.interface_name;
+    });
+    if (!is_attached) {
+      Ipam{request, std::nullopt, brief.log}.del(brief.deadline.left());
       brief.store.cancel(*debt);
     }
   }

@@ -7,6 +7,8 @@
 
 #include <algorithm>
 #include <cerrno>
+#include <charconv>
+#include <sstream>
 #include <system_error>
 #include <thread>
 #include <utility>
@@ -209,6 +211,43 @@ void wait_for_carrier(const netlink::DeviceId& device, Places& places, std::chro
   }
 }
 
+/// As the kernel prints it: a tab between two numbers, and no other form of one.
+std::vector<std::string> words(const std::string& value) {
+  std::istringstream stream{value};
+  std::vector<std::string> all;
+  for (std::string word; stream >> word;) {
+    std::int64_t number = 0;
+    const auto [end, error] = std::from_chars(word.data(), word.data() + word.size(), number);
+    all.push_back(error == std::errc{} && end == word.data() + word.size() ? std::to_string(number) : word);
+  }
+  return all;
+}
+
+/// What was configured beside name, MAC, MTU and addresses. A sysctl that the kernel rounds or reads in its own way is no failure, and
+/// said.
+void verify_settings(const State& wanted, const AttachConfig& config, const netlink::DeviceId& device, Places& places, Log& log) {
+  if (!config.promisc && !config.allmulti && !config.tx_queue_length && config.sysctls.empty()) {
+    return;
+  }
+  auto now = read_in_pod(device, places);
+  const auto require = [&](std::string_view key, const auto& asked, const auto& is) {
+    if (asked && *asked != is) {
+      throw Error(Code::verification_failed, fmt::format("{}: '{}' was set to {} and is {}", device.text(), key, *asked, is),
+                  "The kernel accepted the setting and something changed it since, or the driver did not keep it.");
+    }
+  };
+  require("promisc", config.promisc, now.promisc);
+  require("allmulti", config.allmulti, now.allmulti);
+  require("txQLen", config.tx_queue_length, now.tx_queue_length.value_or(0));
+  netlink::read_others(wanted.sysctls, now.name, places.at(Side::pod).net_ns(), places.roots, now.sysctls);
+  for (const auto& setting : config.sysctls) {
+    const auto is = now.sysctls.find(setting.path);
+    if (is && words(*is) != words(setting.value)) {
+      log.warning(fmt::format("sysctl '{}' was set to '{}' and is '{}'", setting.key, setting.value, *is));
+    }
+  }
+}
+
 Result make_result(const Addressing& addressing, const netlink::Link& link, const netlink::DeviceId& device, const std::string& sandbox) {
   Result result;
   ResultInterface interface{
@@ -400,18 +439,24 @@ Result attach(Context& context, const AttachConfig& config, const PodFacts& pod,
     wait_for_duplicate_detection(addressed, record.device, places, context.deadline);
   }
   const auto link = verify(addressed, record.device, places);
+  verify_settings(wanted, config, record.device, places, context.log);
   return make_result(addressing, link, record.device, context.environment.net_ns);
 }
 
 void announce(const Result& result, const netlink::DeviceId& device, Places& places, Log& log) {
+  std::vector<netlink::IpAddress> addresses;
   for (const auto& ip : result.ips) {
-    try {
-      if (const auto link = netlink::find_device(places.at(Side::pod), device, Side::pod)) {
-        netlink::announce(places.at(Side::pod).net_ns(), link->index, link->address, ip.address.address);
-      }
-    } catch (const netlink::Error& error) {
-      log.warning(error.what());
+    addresses.push_back(ip.address.address);
+  }
+  if (addresses.empty()) {
+    return;
+  }
+  try {
+    if (const auto link = netlink::find_device(places.at(Side::pod), device, Side::pod)) {
+      netlink::announce(places.at(Side::pod).net_ns(), link->index, link->address, addresses);
     }
+  } catch (const netlink::Error& error) {
+    log.warning(error.what());
   }
 }
 

@@ -43,11 +43,16 @@ Standing look_elsewhere(const Record& record, Places& places) {
   return {parent && netlink::driver(*parent, places.roots) ? Standing::Kind::unreachable : Standing::Kind::stale, {}};
 }
 
+/// A bus address is one of a kind. The index of a software device in the host may be another's while it is in its owner's namespace, so
+/// that is where it is looked for first.
 Standing standing(const Record& record, Places& places) {
-  if (is_another_incarnation(record, places.roots) || netlink::find_device(places.host, record.device, Side::host)) {
+  if (is_another_incarnation(record, places.roots) ||
+      (record.device.parent && netlink::find_device(places.host, record.device, Side::host))) {
     return {Standing::Kind::stale, {}};
   }
-  return look_elsewhere(record, places);
+  auto elsewhere = look_elsewhere(record, places);
+  const bool is_home = elsewhere.kind == Standing::Kind::unreachable && netlink::find_device(places.host, record.device, Side::host);
+  return is_home ? Standing{Standing::Kind::stale, {}} : std::move(elsewhere);
 }
 
 class Claimer {
@@ -132,7 +137,8 @@ class Claimer {
     auto link_key = link ? std::optional{identify(*link, links).key()} : std::nullopt;
     for (const auto& found : context_.store.all(selectors_.front().record_text())) {
       const auto* record = std::get_if<Record>(&found);
-      if (record == nullptr || record->device.key() == link_key ||
+      // What could not be restored whole has been tried, and is taken as it is where it is what the selectors name.
+      if (record == nullptr || record->device.key() == link_key || record->device.key() == inherited_key_ ||
           !std::ranges::all_of(selectors_, [&](const Selector& selector) { return selector.matches(*record); })) {
         continue;
       }

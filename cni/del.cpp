@@ -28,31 +28,36 @@ class Deletion {
 
   void run() {
     (void)block_termination();
-    const auto key = find_key();
-    if (!key) {
-      delete_unrecorded();
-      return;
+    bool is_recorded = false;
+    // One, but for what an earlier DEL of the attachment could not restore whole.
+    for (const auto& key : find_keys()) {
+      const auto lock = lock_or_mark(key);
+      // Again, now that the lock is ours: the device may have changed hands in between.
+      const auto found = context_.store.find(key);
+      const auto* record = found ? std::get_if<Record>(&*found) : nullptr;
+      if (record != nullptr && record->owner.is_same_attachment(owner_)) {
+        is_recorded = true;
+        delete_recorded(*record, lock);
+      }
     }
-    const auto lock = lock_or_mark(*key);
-    // Again, now that the lock is ours: the device may have changed hands in between.
-    const auto found = context_.store.find(*key);
-    const auto* record = found ? std::get_if<Record>(&*found) : nullptr;
-    if (record == nullptr || !record->owner.is_same_attachment(owner_)) {
+    if (!is_recorded) {
       delete_unrecorded();
-      return;
     }
-    delete_recorded(*record, lock);
+    if (ipam_error_) {
+      throw Error(*ipam_error_);
+    }
   }
 
  private:
-  [[nodiscard]] std::optional<std::string> find_key() const {
+  [[nodiscard]] std::vector<std::string> find_keys() const {
+    std::vector<std::string> keys;
     for (const auto& found : context_.store.all(owner_.container_id)) {
       const auto* record = std::get_if<Record>(&found);
       if (record != nullptr && record->owner.is_same_attachment(owner_)) {
-        return record->device.key();
+        keys.push_back(record->device.key());
       }
     }
-    return std::nullopt;
+    return keys;
   }
 
   /// An ADD of ours that holds the lock for too long finds the mark at its end, and undoes itself.
@@ -82,7 +87,7 @@ class Deletion {
     }
     const auto released = release(std::move(record), context_, places_, lock.fd());
     if (released.ipam_error) {
-      throw Error(*released.ipam_error);
+      ipam_error_ = released.ipam_error;
     }
   }
 
@@ -135,15 +140,22 @@ class Deletion {
       return;  // no namespace: nothing of ours can be in it
     }
     const auto link = netlink::find_link(*places_.pod, context_.environment.interface_name);
-    if (!link || !is_configured_device(*link)) {
+    if (!link || !is_configured_device(*link) || is_on_record(*link)) {
       return;
     }
     auto device = netlink::identify(*link, false);
     const auto lock = lock_or_mark(device.key());
+    // Again, now that the lock is ours: an ADD may just have written it down.
+    if (is_on_record(*link)) {
+      return;
+    }
     State before = read(Location{.side = Side::pod, .link = *link}, places_);
     const auto now = before;
-    if (context_.network.selectors.device) {
-      before.name = *context_.network.selectors.device;
+    const auto& configured = context_.network.selectors.device;
+    // An altname stays one; what the interface was called beside it is not known.
+    const bool is_altname = configured && std::ranges::find(link->altnames, *configured) != link->altnames.end();
+    if (configured) {
+      before.name = is_altname ? fmt::format("dev{}", link->index) : *configured;
     }
     (void)reserve_home_index(device, now, places_);
     const auto wanted = home_target(before, now, device, places_);
@@ -158,6 +170,15 @@ class Deletion {
     if (context_.store.find(device.key())) {
       context_.log.error("an unreadable record was set aside", {{"record", context_.store.set_aside(device.key())}});
     }
+  }
+
+  /// Some attachment has it: then its own DEL brings it home, as it was.
+  [[nodiscard]] bool is_on_record(const netlink::Link& link) {
+    return std::ranges::any_of(context_.store.all(), [&](const RecordStore::Found& found) {
+      const auto* record = std::get_if<Record>(&found);
+      const auto theirs = record != nullptr ? netlink::find_device(*places_.pod, record->device, Side::pod) : std::nullopt;
+      return theirs && theirs->index == link.index;
+    });
   }
 
   /// By what the device itself says, or by an unreadable record whose name tells which device it was about.
@@ -178,6 +199,7 @@ class Deletion {
   Context& context_;
   Owner owner_;
   Places places_;
+  std::optional<Error> ipam_error_;
 };
 
 }  // namespace

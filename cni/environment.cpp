@@ -50,10 +50,9 @@ void check_container_id(const std::string& id) {
 
 void check_interface_name(const std::string& name) {
   if (!name.empty() && !is_interface_name(name)) {
-    throw Error(
-        Code::invalid_environment,
-        fmt::format("CNI_IFNAME must be 1 to 15 bytes without '/', ':', '%' or white space, and not '.' or '..', not '{:.{}}' ({} bytes)",
-                    name, kLongestShownValue, name.size()));
+    throw Error(Code::invalid_environment, fmt::format("CNI_IFNAME must be 1 to 15 bytes without '/', ':', '%' or white space, and none of "
+                                                       "'.', '..', 'all' and 'default', not '{:.{}}' ({} bytes)",
+                                                       name, kLongestShownValue, name.size()));
   }
 }
 
@@ -105,7 +104,8 @@ bool is_identifier(std::string_view text) {
 }
 
 bool is_interface_name(std::string_view text) {
-  return !text.empty() && text.size() <= kLongestInterfaceName && text != "." && text != ".." &&
+  // `all` and `default` are directories among those of the interfaces in /proc/sys/net, so that the kernel takes no interface by that name.
+  return !text.empty() && text.size() <= kLongestInterfaceName && text != "." && text != ".." && text != "all" && text != "default" &&
          std::ranges::none_of(text, [](char c) { return c == '/' || c == ':' || c == '%' || is_white_space(c); });
 }
 

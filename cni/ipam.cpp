@@ -85,6 +85,12 @@ std::string Ipam::find_plugin() const {
     auto candidate = fmt::format("{}/{}", directory, request_.type);
     struct stat status{};
     if (!directory.empty() && ::stat(candidate.c_str(), &status) == 0 && S_ISREG(status.st_mode)) {
+      struct stat own{};
+      if (::stat("/proc/self/exe", &own) == 0 && own.st_dev == status.st_dev && own.st_ino == status.st_ino) {
+        throw Error(Code::invalid_configuration,
+                    fmt::format("'ipam.type' is '{}', which is this very plugin and gives no addresses", request_.type),
+                    "Name an IPAM plugin, such as 'host-local'.");
+      }
       return candidate;
     }
   }

@@ -188,10 +188,14 @@ void move(const Move& step, Subject& subject, Places& places, const std::string&
                                    .flag_mask = 0,
                                    .tx_queue_length = {}};
   netlink::change_link(places.at(subject.side), subject.index, change, attempt);
-  const auto link = netlink::find_device(places.at(step.to), subject.device, step.to);
+  // The index was asked for, and nobody else can have it; the MAC, which the pod may be changing, is one that the device has now.
+  const bool has_index = !subject.device.parent && step.index;
+  auto& target = places.at(step.to);
+  const auto link = has_index ? netlink::find_link(target, *step.index) : netlink::find_device(target, subject.device, step.to);
   if (!link) {
     throw netlink::Error(attempt, ENODEV, "the kernel reported success, and the device is not there");
   }
+  subject.device.learn_address(link->address);
   subject.side = step.to;
   subject.index = link->index;
   subject.name = link->name;

@@ -74,8 +74,13 @@ std::optional<netlink::IpAddress> read_optional_ip(const Json& value) {
 }
 
 Json print(const netlink::InterfaceAddress& address) {
-  return {{"prefix", address.prefix.text()}, {"peer", ip_json(address.peer)}, {"broadcast", ip_json(address.broadcast)},
-          {"scope", address.scope},          {"flags", address.flags},        {"label", address.label}};
+  return {{"prefix", address.prefix.text()},
+          {"peer", ip_json(address.peer)},
+          {"broadcast", ip_json(address.broadcast)},
+          {"scope", address.scope},
+          {"flags", address.flags},
+          {"label", address.label},
+          {"metric", optional_json(address.metric)}};
 }
 
 netlink::InterfaceAddress read_interface_address(const Json& json) {
@@ -84,7 +89,8 @@ netlink::InterfaceAddress read_interface_address(const Json& json) {
           .broadcast = read_optional_ip(json.at("broadcast")),
           .scope = number<std::uint8_t>(json.at("scope")),
           .flags = number<std::uint32_t>(json.at("flags")),
-          .label = json.at("label")};
+          .label = json.at("label"),
+          .metric = read_optional<std::uint32_t>(json.at("metric"))};
 }
 
 Json print(const netlink::Route& route) {
@@ -184,7 +190,12 @@ State read_state(const Json& json) {
 }
 
 Json print(const netlink::DeviceId& device) {
-  return {{"bus", device.parent ? device.parent->bus : ""},
+  Json macs = Json::array();
+  for (const auto& address : device.addresses) {
+    macs.push_back(hardware_text(address));
+  }
+  return {{"macs", std::move(macs)},
+          {"bus", device.parent ? device.parent->bus : ""},
           {"address", device.parent ? device.parent->address : ""},
           {"permanentMac", hardware_text(device.permanent_address)},
           {"hostIndex", device.host_index},
@@ -203,6 +214,9 @@ netlink::DeviceId read_device(const Json& json) {
   device.pod_index = number<int>(json.at("podIndex"));
   device.home_index = number<int>(json.at("homeIndex"));
   device.kind = json.at("kind");
+  for (const auto& mac : json.at("macs")) {
+    device.addresses.push_back(read_hardware(mac.get<std::string>()));
+  }
   return device;
 }
 
@@ -265,8 +279,8 @@ std::string text_of(const Json& json) {
 }  // namespace
 
 std::string Owner::text() const {
-  return fmt::format("{}container '{}', interface '{}' of network '{}', since {}", pod.empty() ? "" : "pod '" + pod + "', ", container_id,
-                     interface_name, network, since);
+  return fmt::format("{}container '{}', interface '{}' of network '{}'{}", pod.empty() ? "" : "pod '" + pod + "', ", container_id,
+                     interface_name, network, since.empty() ? "" : ", since " + since);
 }
 
 std::string print_record(const Record& record) {

@@ -124,7 +124,7 @@ std::string RecordStore::owed_path(const Owner& owner) const {
 }
 
 std::optional<RecordStore::Found> RecordStore::find(const std::string& key) const {
-  auto content = netlink::read_file(record_path(key));
+  auto content = netlink::read_file_if_there(record_path(key));
   return content ? std::optional{parse(key, std::move(*content))} : std::nullopt;
 }
 
@@ -141,7 +141,7 @@ std::vector<std::string> RecordStore::keys() const {
 std::vector<RecordStore::Found> RecordStore::all(std::string_view text) const {
   std::vector<Found> found;
   for (const auto& key : keys()) {
-    auto content = netlink::read_file(record_path(key));
+    auto content = netlink::read_file_if_there(record_path(key));
     // Looking for a text first spares the parsing of other pods' records.
     if (content && content->find(text) != std::string::npos) {
       found.push_back(parse(key, std::move(*content)));
@@ -181,7 +181,7 @@ std::string RecordStore::set_aside(const std::string& key) {
 }
 
 std::optional<IpamRequest> RecordStore::owed(const Owner& owner) const {
-  const auto content = netlink::read_file(owed_path(owner));
+  const auto content = netlink::read_file_if_there(owed_path(owner));
   if (!content) {
     return std::nullopt;
   }

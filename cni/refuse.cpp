@@ -83,12 +83,19 @@ void refuse_in_use(const netlink::Link& link, const State& state, bool allow_in_
   if (netlink::carries_default_route(host, link.index)) {
     refuse(link, "the node's default route leaves by it", "Without it the node cannot be reached; this cannot be forced.");
   }
-  if (allow_in_use || state.addresses.empty()) {
-    return;
+  if (!state.other_routes.empty()) {
+    refuse(
+        link, fmt::format("the host has a route over it that could not be given back as it is: {}", fmt::join(state.other_routes, ", ")),
+        "What has several next hops, a TOS, a source or settings other than mtu and advmss cannot be; remove it, or name another device.");
   }
   std::vector<std::string> addresses;
   for (const auto& address : state.addresses) {
-    addresses.push_back(address.prefix.text());
+    if (is_permanent_global(address)) {
+      addresses.push_back(address.prefix.text());
+    }
+  }
+  if (allow_in_use || addresses.empty()) {
+    return;
   }
   refuse(link, fmt::format("the host uses it with the address {}", fmt::join(addresses, ", ")),
          "Set 'allowInUse' to take it all the same; the addresses and routes come back with it.");

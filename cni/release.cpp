@@ -87,7 +87,8 @@ class Restorer {
       failures_ = {fmt::format("{} is in no namespace that can be reached", record_.device.text())};
       return is_gone();
     }
-    if (reserve_home_index(record_.device, *now, places_)) {
+    const bool is_known_anew = now->side == Side::pod && record_.device.learn_address(now->mac);
+    if (reserve_home_index(record_.device, *now, places_) || is_known_anew) {
       context_.store.write(record_);
     }
     if (now->side == Side::host) {
@@ -119,6 +120,7 @@ class Restorer {
         failures_.emplace_back(error.what());
       }
     }
+    record_.device = subject.device;
   }
 
   /// Names are said once, by the pass that finds them taken first.

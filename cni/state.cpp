@@ -21,6 +21,11 @@ std::optional<Location> locate(const netlink::DeviceId& device, Places& places) 
   return std::nullopt;
 }
 
+bool is_permanent(const netlink::InterfaceAddress& address) {
+  const bool is_made_by_kernel = address.prefix.address.family() == netlink::Family::v6 && address.prefix.address.is_link_local();
+  return address.has_flag(IFA_F_PERMANENT) && !is_made_by_kernel;
+}
+
 bool is_permanent_global(const netlink::InterfaceAddress& address) {
   return address.has_flag(IFA_F_PERMANENT) && address.scope == RT_SCOPE_UNIVERSE && !address.prefix.address.is_link_local();
 }
@@ -43,8 +48,10 @@ State read(const Location& location, Places& places) {
   state.sysctls = netlink::carried_sysctls(link);
   state.xdp = link.xdp;
   state.addresses = netlink::addresses(socket, link.index);
-  std::erase_if(state.addresses, [](const auto& address) { return !is_permanent_global(address); });
-  state.routes = netlink::routes(socket, link.index);
+  std::erase_if(state.addresses, [](const auto& address) { return !is_permanent(address); });
+  auto routes = netlink::routes(socket, link.index);
+  state.routes = std::move(routes.routes);
+  state.other_routes = std::move(routes.others);
   return state;
 }
 

@@ -45,6 +45,7 @@ struct State {
   std::vector<netlink::XdpProgram> xdp;
   std::vector<netlink::InterfaceAddress> addresses;
   std::vector<netlink::Route> routes;
+  std::vector<std::string> other_routes;  ///< read: destinations of those that could not be given back
 };
 
 /// Where a device is at the moment.
@@ -61,7 +62,9 @@ struct Location {
 /// The same, wherever the device is; nothing when it is on neither side.
 [[nodiscard]] std::optional<State> read(const netlink::DeviceId& device, Places& places);
 
-/// The address belongs to the host's configuration: permanent, and not link-local. Throws nothing.
+/// The address belongs to the host's configuration and comes home with the device: permanent, and not one that IPv6 makes by itself.
+[[nodiscard]] bool is_permanent(const netlink::InterfaceAddress& address);
+/// The host is reached by it: permanent, and known beyond the link.
 [[nodiscard]] bool is_permanent_global(const netlink::InterfaceAddress& address);
 
 }  // namespace cni

@@ -4,7 +4,10 @@
 
 #include <algorithm>
 #include <filesystem>
+#include <iterator>
+#include <map>
 #include <regex>
+#include <set>
 #include <string>
 #include <system_error>
 #include <utility>
@@ -76,6 +79,7 @@ std::vector<SysctlSetting> read_sysctls(const Value& object) {
     object.refuse("an object");
   }
   std::vector<SysctlSetting> settings;
+  std::map<std::string, std::string> keys;  // by path
   for (const auto& [key, json] : object.json().items()) {
     SysctlSetting setting{.key = key, .path = path_of(key), .value = read_value({json, "", fmt::format("{}.{}", object.path(), key)})};
     if (!is_below_net(setting.path)) {
@@ -83,9 +87,9 @@ std::vector<SysctlSetting> read_sysctls(const Value& object) {
                   fmt::format("'{}' has the key '{:.80}', one such as 'net.ipv4.conf.IFNAME.arp_ignore' was wanted", object.path(), key),
                   "a pod's network namespace has the sysctls below net/ only");
     }
-    if (const auto twin = std::ranges::find(settings, setting.path, &SysctlSetting::path); twin != settings.end()) {
+    if (const auto [twin, is_first] = keys.emplace(setting.path, key); !is_first) {
       throw Error(Code::invalid_configuration,
-                  fmt::format("'{}' has '{}' and '{}', which are one sysctl: one of them was wanted", object.path(), twin->key, key));
+                  fmt::format("'{}' has '{}' and '{}', which are one sysctl: one of them was wanted", object.path(), twin->second, key));
     }
     settings.push_back(std::move(setting));
   }
@@ -93,10 +97,10 @@ std::vector<SysctlSetting> read_sysctls(const Value& object) {
 }
 
 void merge_sysctls(std::vector<SysctlSetting>& settings, std::vector<SysctlSetting> stronger) {
-  for (auto& setting : stronger) {
-    std::erase_if(settings, [&setting](const SysctlSetting& weaker) { return weaker.path == setting.path; });
-    settings.push_back(std::move(setting));
-  }
+  std::set<std::string> paths;
+  std::ranges::transform(stronger, std::inserter(paths, paths.end()), &SysctlSetting::path);
+  std::erase_if(settings, [&](const SysctlSetting& weaker) { return paths.contains(weaker.path); });
+  std::ranges::move(stronger, std::back_inserter(settings));
 }
 
 void check_sysctl_allowlist(const std::vector<SysctlSetting>& sysctls, const std::string& allowlist_path) {

@@ -115,24 +115,28 @@ std::vector<std::byte> unsolicited_advertisement(const HardwareAddress& hardware
   return std::move(packet.bytes());
 }
 
-void announce(const NetNs& net_ns, int index, const HardwareAddress& hardware, const IpAddress& address) {
-  if (hardware.bytes().size() != ETH_ALEN) {
+void announce(const NetNs& net_ns, int index, const HardwareAddress& hardware, std::span<const IpAddress> addresses) {
+  if (hardware.bytes().size() != ETH_ALEN || addresses.empty()) {
     return;
   }
-  const bool is_v4 = address.family() == Family::v4;
-  const auto packet = is_v4 ? gratuitous_arp(hardware, address) : unsolicited_advertisement(hardware, address);
-  sockaddr_ll destination{};
-  destination.sll_family = AF_PACKET;
-  destination.sll_protocol = htons(is_v4 ? ETH_P_ARP : ETH_P_IPV6);
-  destination.sll_ifindex = index;
-  destination.sll_halen = ETH_ALEN;
-  std::memcpy(destination.sll_addr, (is_v4 ? kBroadcast : kAllNodes).data(), ETH_ALEN);
   const NetNs::Visit visit{net_ns};
-  // Protocol 0: the socket is for sending alone and receives nothing.
+  // Protocol 0: the socket is for sending alone and receives nothing. One for all, because closing one waits for RCU.
   const UniqueFd socket{::socket(AF_PACKET, SOCK_DGRAM | SOCK_CLOEXEC, 0)};
-  if (!socket.is_open() ||
-      ::sendto(socket.get(), packet.data(), packet.size(), 0, reinterpret_cast<const sockaddr*>(&destination), sizeof destination) < 0) {
-    throw_errno("announce " + address.text());
+  if (!socket.is_open()) {
+    throw_errno("open a packet socket");
+  }
+  for (const auto& address : addresses) {
+    const bool is_v4 = address.family() == Family::v4;
+    const auto packet = is_v4 ? gratuitous_arp(hardware, address) : unsolicited_advertisement(hardware, address);
+    sockaddr_ll destination{};
+    destination.sll_family = AF_PACKET;
+    destination.sll_protocol = htons(is_v4 ? ETH_P_ARP : ETH_P_IPV6);
+    destination.sll_ifindex = index;
+    destination.sll_halen = ETH_ALEN;
+    std::memcpy(destination.sll_addr, (is_v4 ? kBroadcast : kAllNodes).data(), ETH_ALEN);
+    if (::sendto(socket.get(), packet.data(), packet.size(), 0, reinterpret_cast<const sockaddr*>(&destination), sizeof destination) < 0) {
+      throw_errno("announce " + address.text());
+    }
   }
 }
 

@@ -15,8 +15,8 @@ namespace netlink {
 /// An unsolicited neighbour advertisement to all nodes with the override flag (RFC 4861, section 7.2.6), IPv6 header included.
 [[nodiscard]] std::vector<std::byte> unsolicited_advertisement(const HardwareAddress& hardware, const IpAddress& address);
 
-/// Tells the neighbours on the interface where `address` is now, so that none of them goes on sending to its former owner.
-/// For 6-byte link-layer addresses; others are left alone. Throws Error.
-void announce(const NetNs& net_ns, int index, const HardwareAddress& hardware, const IpAddress& address);
+/// Tells the neighbours on the interface where the addresses are now, so that none of them goes on sending to their former owner.
+/// For 6-byte link-layer addresses; others are left alone. Throws Error at the first that cannot be sent.
+void announce(const NetNs& net_ns, int index, const HardwareAddress& hardware, std::span<const IpAddress> addresses);
 
 }  // namespace netlink

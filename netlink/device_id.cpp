@@ -14,9 +14,12 @@ namespace netlink {
 
 namespace {
 
-bool is_device(const Link& link, const DeviceId& device) {
+bool is_device(const Link& link, const DeviceId& device, Side side) {
   if (!device.parent) {
-    return !link.parent && link.kind == device.kind;
+    // A pod may change the MAC, and the index is its own.
+    const bool has_address =
+        side == Side::pod || device.addresses.empty() || std::ranges::find(device.addresses, link.address) != device.addresses.end();
+    return !link.parent && link.kind == device.kind && has_address;
   }
   return link.parent == device.parent && (device.permanent_address.is_empty() || link.permanent_address == device.permanent_address);
 }
@@ -46,12 +49,21 @@ std::string DeviceId::text() const {
   return permanent_address.is_empty() ? parent->text() : parent->text() + " (" + permanent_address.text() + ')';
 }
 
+bool DeviceId::learn_address(const HardwareAddress& address) {
+  if (parent || std::ranges::find(addresses, address) != addresses.end()) {
+    return false;
+  }
+  addresses.push_back(address);
+  return true;
+}
+
 DeviceId identify(const Link& link, bool has_siblings) {
   DeviceId device;
   device.host_index = link.index;
   device.pod_index = link.index;
   device.kind = link.kind;
   device.parent = link.parent;
+  device.learn_address(link.address);
   // Only where it is needed: some drivers change the permanent address of a VF when the PF sets one.
   if (link.parent && has_siblings) {
     device.permanent_address = link.permanent_address.is_empty() ? link.address : link.permanent_address;
@@ -60,7 +72,7 @@ DeviceId identify(const Link& link, bool has_siblings) {
 }
 
 std::optional<Link> find_device(Socket& socket, const DeviceId& device, Side side) {
-  if (auto link = find_link(socket, index_on(side, device)); link && is_device(*link, device)) {
+  if (auto link = find_link(socket, index_on(side, device)); link && is_device(*link, device, side)) {
     return link;
   }
   return device.parent ? find_device(links(socket), device, side) : std::nullopt;
@@ -68,7 +80,7 @@ std::optional<Link> find_device(Socket& socket, const DeviceId& device, Side sid
 
 std::optional<Link> find_device(std::vector<Link> links, const DeviceId& device, Side side) {
   const auto found = std::ranges::find_if(
-      links, [&](const Link& link) { return is_device(link, device) && (device.parent || link.index == index_on(side, device)); });
+      links, [&](const Link& link) { return is_device(link, device, side) && (device.parent || link.index == index_on(side, device)); });
   return found == links.end() ? std::nullopt : std::optional{std::move(*found)};
 }
 

@@ -13,7 +13,8 @@
 namespace netlink {
 
 /// What a device is, whatever its name and wherever it is. With a parent: its bus address, and the permanent MAC where one function has
-/// several netdevs. Without (veth, macvlan, tap): the index it has in the host, the one it was given in the pod, and the kind.
+/// several netdevs. Without (veth, macvlan, tap): the index it has in the host, the one it was given in the pod, the kind, and in the host,
+/// where an index can come to others, the MACs that it had or was given.
 struct DeviceId {
   std::optional<BusAddress> parent;
   HardwareAddress permanent_address;  ///< empty where the parent has one netdev alone
@@ -21,7 +22,10 @@ struct DeviceId {
   int pod_index = 0;                  ///< likewise in the pod
   int home_index = 0;                 ///< its identity in the host from its return on, where host_index was taken meanwhile; 0 = host_index
   std::string kind;
+  std::vector<HardwareAddress> addresses;  ///< without a parent; empty = any
 
+  /// Adds one to `addresses`. True when it was not there.
+  bool learn_address(const HardwareAddress& address);
   /// `pci-0000:3b:00.2`, `netdev-7`: names the record and the lock. Contains no '/'.
   [[nodiscard]] std::string key() const;
   /// For people: `pci 0000:3b:00.2`, `the veth with index 7`.

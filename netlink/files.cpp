@@ -20,6 +20,8 @@ namespace netlink {
 
 namespace {
 
+constexpr std::size_t kLargestFile = std::size_t{16} << 20U;
+
 std::optional<std::string> read_open_file(const UniqueFd& fd, std::size_t limit) {
   if (!fd.is_open()) {
     return std::nullopt;
@@ -43,6 +45,11 @@ std::optional<std::string> read_open_file(const UniqueFd& fd, std::size_t limit)
   return content;
 }
 
+/// Nothing is where the path leads; everything else is a failure of the moment.
+bool is_not_there(int error) {
+  return error == ENOENT || error == ENOTDIR;
+}
+
 std::optional<std::string> first_line(std::optional<std::string> content) {
   if (content) {
     content->resize(std::min(content->find('\n'), content->size()));
@@ -56,19 +63,44 @@ std::optional<std::string> read_file(const std::string& path, std::size_t limit)
   return read_open_file(UniqueFd{::open(path.c_str(), O_RDONLY | O_CLOEXEC | O_NONBLOCK)}, limit);
 }
 
+std::optional<std::string> read_file_if_there(const std::string& path) {
+  const UniqueFd fd{::open(path.c_str(), O_RDONLY | O_CLOEXEC | O_NONBLOCK)};
+  if (!fd.is_open() && is_not_there(errno)) {
+    return std::nullopt;
+  }
+  auto content = read_open_file(fd, kLargestFile);
+  if (!content && errno == EISDIR) {
+    return "";
+  }
+  if (!content) {
+    throw_errno("read " + path);
+  }
+  return content;
+}
+
 std::optional<std::string> read_line(const std::string& path) {
   return first_line(read_file(path));
 }
 
 std::map<std::string, std::string> read_lines(const std::string& directory, const std::vector<std::string>& names) {
   std::map<std::string, std::string> lines;
+  if (names.empty()) {
+    return lines;
+  }
+  const auto open = [&](int start, const std::string& path, int flags) {
+    UniqueFd fd{::openat(start, path.c_str(), flags | O_CLOEXEC)};
+    if (!fd.is_open() && !is_not_there(errno)) {
+      throw_errno("open " + (start == AT_FDCWD ? path : directory + '/' + path));
+    }
+    return fd;
+  };
   // Relative to the directory, each file is found at once instead of by its whole path.
-  const UniqueFd fd{names.empty() ? -1 : ::open(directory.c_str(), O_PATH | O_DIRECTORY | O_CLOEXEC)};
-  if (!fd.is_open()) {
+  const auto parent = open(AT_FDCWD, directory, O_PATH | O_DIRECTORY);
+  if (!parent.is_open()) {
     return lines;
   }
   for (const auto& name : names) {
-    const UniqueFd file{::openat(fd.get(), name.c_str(), O_RDONLY | O_CLOEXEC | O_NONBLOCK)};
+    const auto file = open(parent.get(), name, O_RDONLY | O_NONBLOCK);
     if (auto line = first_line(read_open_file(file, std::string::npos))) {
       lines.emplace(name, std::move(*line));
     }
@@ -82,11 +114,19 @@ std::vector<std::string> directory_entries(const std::string& path) {
     void operator()(DIR* directory) const { ::closedir(directory); }
   };
   const std::unique_ptr<DIR, Close> directory{::opendir(path.c_str())};
+  if (!directory && is_not_there(errno)) {
+    return names;
+  }
+  errno = 0;
   while (const auto* entry = directory ? ::readdir(directory.get()) : nullptr) {  // NOLINT(concurrency-mt-unsafe): the stream is ours alone
     const std::string_view name{entry->d_name};
     if (name != "." && name != "..") {
       names.emplace_back(name);
     }
+    errno = 0;
+  }
+  if (!directory || errno != 0) {
+    throw_errno("list " + path);
   }
   std::ranges::sort(names);
   return names;

@@ -5,6 +5,8 @@
 #include <netlink/route/route.h>
 
 #include <algorithm>
+#include <array>
+#include <cstring>
 #include <new>
 #include <string>
 
@@ -15,7 +17,12 @@ namespace netlink {
 
 namespace {
 
-using RouteObject = OwnedObject<rtnl_route>;
+struct RouteObject {
+  OwnedObject<rtnl_route> object;
+  bool is_plain = false;
+
+  [[nodiscard]] rtnl_route* get() const { return object.get(); }
+};
 
 struct Filter {
   std::uint8_t family = AF_UNSPEC;
@@ -41,7 +48,7 @@ std::vector<RouteObject> dump(Socket& socket, const Filter& filter) {
         auto message = Request::received(type, payload);
         rtnl_route* route = nullptr;
         if (type == RTM_NEWROUTE && rtnl_route_parse(nlmsg_hdr(message.get()), &route) == 0) {
-          found.emplace_back(route);
+          found.push_back({.object = OwnedObject<rtnl_route>{route}, .is_plain = is_plain_route(payload)});
         }
       },
       [&] { found.clear(); });
@@ -110,16 +117,37 @@ void set_hop(rtnl_route* object, int index, const Route& route) {
 
 }  // namespace
 
-std::vector<Route> routes(Socket& socket, int index) {
-  std::vector<Route> found;
-  for (const auto& object : dump(socket, {.family = AF_UNSPEC, .index = index})) {
-    const auto protocol = rtnl_route_get_protocol(object.get());
-    if (rtnl_route_get_type(object.get()) != RTN_UNICAST || protocol == RTPROT_KERNEL || protocol == RTPROT_RA ||
-        !leaves_by(object.get(), index)) {
+bool is_plain_route(std::span<const std::byte> payload) {
+  static constexpr std::array kKnown{RTA_DST,   RTA_OIF,     RTA_GATEWAY,   RTA_PREFSRC, RTA_PRIORITY,
+                                     RTA_TABLE, RTA_METRICS, RTA_CACHEINFO, RTA_PREF};
+  rtmsg header{};
+  if (payload.size() < sizeof header) {
+    return false;
+  }
+  std::memcpy(&header, payload.data(), sizeof header);
+  const Attributes attributes{payload.subspan(sizeof header)};
+  const auto metrics = attributes.nested(RTA_METRICS);
+  return header.rtm_type == RTN_UNICAST && header.rtm_tos == 0 && header.rtm_src_len == 0 &&
+         attributes.value<std::uint8_t>(RTA_PREF).value_or(0) == 0 &&
+         std::ranges::all_of(attributes.all(),
+                             [&](const Attribute& each) { return std::ranges::find(kKnown, each.type) != kKnown.end(); }) &&
+         std::ranges::all_of(metrics.all(), [](const Attribute& each) { return each.type == RTAX_MTU || each.type == RTAX_ADVMSS; });
+}
+
+InterfaceRoutes routes(Socket& socket, int index) {
+  InterfaceRoutes found;
+  for (const auto& route : dump(socket, {.family = AF_UNSPEC, .index = index})) {
+    const auto protocol = rtnl_route_get_protocol(route.get());
+    if (protocol == RTPROT_KERNEL || protocol == RTPROT_RA || !leaves_by(route.get(), index)) {
       continue;
     }
-    if (auto route = read(object.get())) {
-      found.push_back(*route);
+    const auto whole = route.is_plain ? read(route.get()) : std::nullopt;
+    if (whole) {
+      found.routes.push_back(*whole);
+    } else {
+      const auto family = rtnl_route_get_family(route.get()) == AF_INET6 ? Family::v6 : Family::v4;
+      const auto destination = read_address(rtnl_route_get_dst(route.get()), family);
+      found.others.push_back(destination ? destination->text() : "default");
     }
   }
   return found;
@@ -137,7 +165,7 @@ bool has_default_route(Socket& socket, Family family) {
 }
 
 void add_route(Socket& socket, int index, const Route& route, std::string_view attempt) {
-  const RouteObject object{rtnl_route_alloc()};
+  const OwnedObject<rtnl_route> object{rtnl_route_alloc()};
   if (!object) {
     throw std::bad_alloc{};
   }

@@ -2,6 +2,8 @@
 
 #include <cstdint>
 #include <optional>
+#include <span>
+#include <string>
 #include <string_view>
 #include <vector>
 
@@ -26,9 +28,18 @@ struct Route {
   bool operator==(const Route&) const = default;
 };
 
-/// The routes whose only next hop leaves by the interface, of every table, without those the kernel made by itself or learnt from router
-/// advertisements. Throws Error.
-[[nodiscard]] std::vector<Route> routes(Socket& socket, int index);
+/// The routes that leave by an interface.
+struct InterfaceRoutes {
+  std::vector<Route> routes;
+  std::vector<std::string> others;  ///< destinations of those that have more to them than a Route can say: several next hops, a TOS, ...
+};
+
+/// The routes by which the interface is left, of every table, without those the kernel made by itself or learnt from router advertisements.
+/// Throws Error.
+[[nodiscard]] InterfaceRoutes routes(Socket& socket, int index);
+
+/// Whether the payload of RTM_NEWROUTE is that of a route which a Route holds whole.
+[[nodiscard]] bool is_plain_route(std::span<const std::byte> payload);
 
 /// Whether a default route of any table leaves by the interface, as one next hop among several too. Throws Error.
 [[nodiscard]] bool carries_default_route(Socket& socket, int index);

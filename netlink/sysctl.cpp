@@ -215,13 +215,13 @@ std::vector<std::string> names_to_read(const Numbers& numbers, std::span<const s
 }
 
 void add_from_files(std::string_view directory, const std::vector<std::string>& names, const std::string& interface, const Roots& roots,
-                    Sysctls& sysctls) {
+                    std::map<std::string, std::string>& sysctls) {
   for (auto& [name, value] : read_lines(real_path(directory, interface, roots), names)) {
-    sysctls.others[path_of(directory, name)] = std::move(value);
+    sysctls[path_of(directory, name)] = std::move(value);
   }
 }
 
-void add_neighbour_sysctls(Family family, const std::string& interface, const Roots& roots, Sysctls& sysctls) {
+void add_neighbour_sysctls(Family family, const std::string& interface, const Roots& roots, std::map<std::string, std::string>& sysctls) {
   const std::string_view directory = family == Family::v4 ? "net/ipv4/neigh/IFNAME/" : "net/ipv6/neigh/IFNAME/";
   auto names = directory_entries(real_path(directory, interface, roots));
   std::erase_if(names, [](const std::string& name) { return std::ranges::find(kLeftOut, name) != kLeftOut.end(); });
@@ -259,14 +259,21 @@ Sysctls carried_sysctls(const Link& link) {
   return sysctls;
 }
 
+std::map<std::string, std::string> uncarried_sysctls(const Link& link, const Roots& roots) {
+  const auto carried = carried_sysctls(link);
+  std::map<std::string, std::string> sysctls;
+  add_from_files(kIpv4Directory, names_to_read(ipv4(carried), {}, link.name, roots), link.name, roots, sysctls);
+  add_from_files(kIpv6Directory, names_to_read(ipv6(carried), kIpv6Files, link.name, roots), link.name, roots, sysctls);
+  return sysctls;
+}
+
 Sysctls all_sysctls(const Link& link, Socket& socket, const Roots& roots) {
   auto sysctls = carried_sysctls(link);
   const auto changed_tables = changed_neighbour_tables(socket, link.index);
   const NetNs::Visit visit{socket.net_ns()};
-  add_from_files(kIpv4Directory, names_to_read(ipv4(sysctls), {}, link.name, roots), link.name, roots, sysctls);
-  add_from_files(kIpv6Directory, names_to_read(ipv6(sysctls), kIpv6Files, link.name, roots), link.name, roots, sysctls);
+  sysctls.others.merge(uncarried_sysctls(link, roots));
   for (const auto family : changed_tables) {
-    add_neighbour_sysctls(family, link.name, roots, sysctls);
+    add_neighbour_sysctls(family, link.name, roots, sysctls.others);
   }
   return sysctls;
 }

@@ -37,7 +37,11 @@ struct Sysctls {
 /// 6.18. Left out: what cannot be written, and what follows the MTU.
 [[nodiscard]] Sysctls carried_sysctls(const Link& link);
 
-/// Those, the rest of conf, and net/*/neigh where it is not the default: all that a move takes away. Throws Error.
+/// The rest of conf, read in the namespace that the thread is in; of a kernel newer than the names, whatever it carries without one here.
+/// Throws Error.
+[[nodiscard]] std::map<std::string, std::string> uncarried_sysctls(const Link& link, const Roots& roots);
+
+/// The carried ones, the rest of conf, and net/*/neigh where it is not the default: all that a move takes away. Throws Error.
 [[nodiscard]] Sysctls all_sysctls(const Link& link, Socket& socket, const Roots& roots);
 
 /// Reads those `others` that `like` has, as far as they are there.

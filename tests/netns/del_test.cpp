@@ -219,6 +219,65 @@ TEST_CASE_METHOD(NicAndPod, "a late DEL touches nothing of the pod that has the 
   CHECK(record_files().size() == 1);
 }
 
+TEST_CASE_METHOD(NicAndPod, "a late DEL leaves the NIC alone that another container has by the same path and name") {
+  sh("ip link set nic0 up mtu 3000 && ip link property add dev nic0 altname rail0");
+  const Json by_altname = config({{"device", "rail0"}});
+  const Attachment first{.network = by_altname};
+  const Attachment second{.network = by_altname, .container = "c2"};
+  const Snapshot home = snapshot("nic0");
+  expect_success(first.add());
+  expect_success(first.del());
+  expect_success(second.add());
+  const Snapshot before = snapshot("net1", "pod");
+  SECTION("the former owner") {
+    expect_success(first.del());
+  }
+  SECTION("a container that never had it") {
+    expect_success(Attachment{.network = by_altname, .container = "c3"}.del());
+  }
+  SECTION("another network") {
+    Json other = by_altname;
+    other["name"] = "other";
+    expect_success(Attachment{.network = other, .container = "c2"}.del());
+  }
+  CHECK(changes(before, snapshot("net1", "pod")) == "");
+  CHECK(record_files().size() == 1);
+  expect_success(second.del());
+  expect_home(home);
+}
+
+TEST_CASE_METHOD(NicAndPod, "DEL releases every record of its attachment, also beside one that cannot be restored whole") {
+  add_nic("nic1");
+  sh("ip link add aux type veth peer name aux-peer && ip addr add 203.0.113.1/32 dev aux && ip link set aux up");
+  sh("ip link set nic0 up && ip addr add 192.0.2.1/24 dev nic0 && ip route add 10.3.0.0/16 via 192.0.2.9 dev nic0 src 203.0.113.1");
+  const Attachment first{.network = config({{"allowInUse", true}})};
+  expect_success(first.add());
+  sh("ip addr del 203.0.113.1/32 dev aux");
+  expect_success(first.del());
+  REQUIRE(record_files().size() == 1);
+  const Attachment second{.network = config({{"device", "nic1"}})};
+  const Snapshot before = snapshot("nic1");
+  expect_success(second.add());
+  expect_success(second.del());
+  CHECK(changes(before, snapshot("nic1")) == "");
+  CHECK(record_files().size() == 1);
+  SECTION("and once the reason is gone the next DEL restores the rest") {
+    sh("ip addr add 203.0.113.1/32 dev aux");
+    expect_success(first.del());
+    CHECK(record_files().empty());
+    CHECK(sh("ip route show 10.3.0.0/16").find("src 203.0.113.1") != std::string::npos);
+  }
+  SECTION("and who has its name now can be attached") {
+    sh("ip link set nic0 name old && ip link set nic1 name nic0");
+    const Attachment third{.container = "c3"};
+    const Answer added = third.add();
+    expect_success(added);
+    CHECK(added.elapsed < std::chrono::milliseconds{20'000});
+    CHECK(show_link("net1", "pod")["address"].dump() == before.at("address"));
+    expect_success(third.del());
+  }
+}
+
 TEST_CASE_METHOD(NicAndPod, "DEL leaves an interface of that name alone that it never brought there") {
   sh("ip -n pod link add net1 type bridge && ip -n pod link set net1 up");
   const Snapshot before = snapshot("net1", "pod");

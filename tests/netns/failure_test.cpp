@@ -25,7 +25,7 @@ class NicInUse : public NicAndPod {
  public:
   NicInUse() {
     sh("ip link set nic0 up mtu 2000 txqueuelen 555 alias 'rail zero' && ip link property add dev nic0 altname rail0 && "
-       "echo 1 > /proc/sys/net/ipv4/conf/nic0/arp_announce");
+       "echo 1 > /proc/sys/net/ipv4/conf/nic0/arp_announce && echo 99 > /proc/sys/net/ipv4/neigh/nic0/gc_stale_time");
   }
 };
 
@@ -48,6 +48,25 @@ class Sweep : public NicInUse {
       there_was_one = disturb(number);
     }
     REQUIRE(number > 2);
+  }
+
+  /// From the first file that the plugin itself opens on.
+  template <typename Disturb>
+  void for_each_open(Disturb disturb) {
+    expect_success(attachment.under(strace({"-e", "trace=openat"})).add());
+    int number = 1;
+    for (const auto& line : trace()) {
+      if (line.find("/etc/cni/fabric-nic.json") != std::string::npos) {
+        break;
+      }
+      ++number;
+    }
+    expect_success(attachment.del());
+    for (bool there_was_one = true; there_was_one; ++number) {
+      INFO("open number " << number);
+      there_was_one = disturb(number);
+    }
+    REQUIRE(number > 10);
   }
 
   void fail_add_at_each(const std::string& calls) {
@@ -124,6 +143,34 @@ TEST_CASE_METHOD(Sweep, "ADD fails cleanly, or does without, whichever request c
 
 TEST_CASE_METHOD(Sweep, "ADD fails cleanly, or does without, whichever answer of the kernel is lost") {
   fail_add_at_each(kReceives);
+}
+
+TEST_CASE_METHOD(Sweep, "ADD fails cleanly, or loses nothing, whichever file or directory cannot be opened") {
+  for_each_open([&](int number) {
+    const Answer added = attachment.under(inject("openat", "error=ENFILE", number)).add();
+    const bool injected = was_injected();
+    if (added.status == 0) {
+      expect_success(attachment.del());
+    } else {
+      expect_error(added, std::nullopt, {});
+    }
+    expect_home(before);
+    return injected;
+  });
+}
+
+TEST_CASE_METHOD(Sweep, "DEL does not say that all is well when a file or directory could not be opened, or leaves it to the next one") {
+  for_each_open([&](int number) {
+    expect_success(attachment.add());
+    const Answer deleted = attachment.under(inject("openat", "error=ENFILE", number)).del();
+    const bool injected = was_injected();
+    if (deleted.status == 0 && !record_files().empty()) {
+      CHECK(deleted.err.find(R"("level":"error")") != std::string::npos);
+    }
+    expect_success(attachment.del());
+    expect_home(before);
+    return injected;
+  });
 }
 
 TEST_CASE_METHOD(Sweep, "DEL succeeds whichever request cannot be sent, and the next DEL does what is left") {

@@ -337,10 +337,13 @@ TEST_CASE_METHOD(NicAndPod, "an IPAM plugin that never reads its stdin does no h
   expect_success(Attachment{.network = config(keys)}.add());
 }
 
-TEST_CASE_METHOD(NicAndPod, "a grandchild that keeps the IPAM plugin's output open does not hold ADD up") {
+TEST_CASE_METHOD(NicAndPod, "a grandchild that keeps the IPAM plugin's output open holds up neither ADD nor DEL") {
   const Answer added = Attachment{.network = config(misbehaving_ipam("sleep 300 & echo '" + one_address().dump() + "'"))}.add();
   expect_success(added);
   CHECK(added.elapsed < std::chrono::milliseconds{20'000});
+  const Answer deleted = Attachment{.network = config(Json{{"ipam", {{"type", "misbehaving"}}}})}.del();
+  expect_success(deleted);
+  CHECK(deleted.elapsed < std::chrono::milliseconds{20'000});
 }
 
 TEST_CASE_METHOD(NicAndPod, "a hung IPAM plugin is killed with its children after a minute, and the NIC comes home", "[slow]") {

@@ -36,6 +36,27 @@ TEST_CASE_METHOD(TwoPods, "a second pod waits for the owner of the NIC and then 
   CHECK(record_files().size() == 1);
 }
 
+TEST_CASE_METHOD(TwoPods, "who got the index of a software device in the host meanwhile is not taken for it") {
+  const std::string index = show_link("nic0")["ifindex"].dump();
+  const Snapshot home = snapshot("nic0");
+  expect_success(first.add());
+  const Snapshot before = snapshot("net1", "pod");
+  sh("ip link add other index " + index + " type veth peer name other-peer && ip link set other up");
+  const Snapshot other = snapshot("other");
+  add_nic("nic1");
+  second.network["device"] = "nic1";
+  for (int round = 0; round < 5; ++round) {  // each looks at one other record
+    expect_success(second.add());
+    expect_success(second.del());
+  }
+  CHECK(changes(before, snapshot("net1", "pod")) == "");
+  CHECK(changes(other, snapshot("other")) == "");
+  expect_success(first.del());
+  CHECK(changes(other, snapshot("other")) == "");
+  CHECK(changes(home, snapshot("nic0")).find("mtu") == std::string::npos);
+  CHECK(record_files().empty());
+}
+
 TEST_CASE_METHOD(TwoPods, "a second pod gets the NIC as soon as its owner's DEL is done") {
   second.network["wait"]["owner"] = "60s";
   const Snapshot before = snapshot("nic0");

@@ -63,6 +63,39 @@ TEST_CASE_METHOD(NicAndPod, "with allowInUse the host's addresses and routes are
   expect_home(before);
 }
 
+TEST_CASE_METHOD(NicAndPod, "addresses of every kind come home as they were") {
+  sh("ip link set nic0 up && ip addr add 192.0.2.2/24 metric 77 dev nic0 && ip addr add 169.254.9.9/16 dev nic0 && "
+     "ip addr add 10.1.1.1/24 scope link dev nic0 && ip addr add 10.2.2.1 peer 10.2.2.2/32 dev nic0 && "
+     "ip addr add 2001:db8:9::1 peer 2001:db8:9::2/128 nodad dev nic0");
+  const Snapshot before = snapshot("nic0");
+  const std::string addresses = sh("ip -o addr show dev nic0 scope global; ip -o addr show dev nic0 scope link to 10.1.1.0/24; ip route");
+  const Attachment attachment{.network = config(kInUse)};
+  expect_success(attachment.add());
+  expect_success(attachment.del());
+  expect_home(before);
+  CHECK(sh("ip -o addr show dev nic0 scope global; ip -o addr show dev nic0 scope link to 10.1.1.0/24; ip route") == addresses);
+}
+
+TEST_CASE_METHOD(NicAndPod, "a link-local or link-scope address is no reason to refuse a NIC, and comes home") {
+  sh("ip link set nic0 up && ip addr add 169.254.9.9/16 dev nic0 && ip addr add 10.1.1.1/24 scope link dev nic0");
+  const Snapshot before = snapshot("nic0");
+  expect_success(Attachment{}.add());
+  expect_success(Attachment{}.del());
+  expect_home(before);
+}
+
+TEST_CASE_METHOD(NicAndPod, "a NIC with a route that could not be given back as it is is refused") {
+  sh("ip link set nic0 up && ip addr add 192.0.2.2/24 dev nic0 && ip addr add 2001:db8::2/64 nodad dev nic0");
+  sh("ip " + GENERATE(as<std::string>{}, "route add 10.2.0.0/16 tos 0x10 via 192.0.2.9",
+                      "-6 route add 2001:db8:6::/48 from 2001:db8::/64 via 2001:db8::9 dev nic0",
+                      "route add 10.6.0.0/16 via inet6 2001:db8::7 dev nic0",
+                      "route add 10.4.0.0/16 nexthop via 192.0.2.8 nexthop via 192.0.2.9", "route add local 10.11.0.0/16 dev nic0",
+                      "route add 10.5.0.0/16 via 192.0.2.9 mtu lock 1400", "route add 10.5.0.0/16 via 192.0.2.9 initcwnd 20"));
+  const Snapshot before = snapshot("nic0");
+  expect_error(Attachment{.network = config(kInUse)}.add(), 100, {"'nic0'", "route"});
+  expect_home(before);
+}
+
 TEST_CASE_METHOD(NicAndPod, "with allowInUse the host's addresses are back after an ADD that failed") {
   sh("ip link set nic0 up && ip addr add 192.0.2.2/24 dev nic0 && ip route add 198.51.100.0/24 via 192.0.2.1 dev nic0");
   write_plugin("broken", "[ $CNI_COMMAND = DEL ]");

@@ -142,6 +142,16 @@ TEST_CASE_METHOD(NicAndPod, "a sysctl that the kernel does not have or whose val
   expect_home(before);
 }
 
+TEST_CASE_METHOD(NicAndPod, "a sysctl of which the kernel kept something else is said") {
+  const Answer added = Attachment{.network = config({{"sysctl", {{"net.ipv4.conf.IFNAME.arp_ignore", "1 2 3"}}}})}.add();
+  expect_success(added);
+  CHECK(missing_words(added.err, {"arp_ignore", "'1 2 3'", "'1'", "warning"}) == "");
+  expect_success(Attachment{}.del());
+  const Answer plain = Attachment{.network = config({{"sysctl", {{"net/ipv4/ip_local_port_range", "20000 30000"}}}})}.add();
+  expect_success(plain);
+  CHECK(plain.err.find("warning") == std::string::npos);
+}
+
 TEST_CASE_METHOD(NicAndPod, "tuning's allowlist holds for sysctls") {
   sh("mkdir -p /etc/cni/tuning && echo '^net\\.ipv4\\.conf\\.IFNAME\\.arp_[a-z]*$' > /etc/cni/tuning/allowlist.conf");
   const Snapshot before = snapshot("nic0");

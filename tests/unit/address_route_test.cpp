@@ -2,7 +2,9 @@
 #include <linux/rtnetlink.h>
 
 #include "cni/state.hpp"
+#include "netlink/message.hpp"
 #include "netlink/objects.hpp"
+#include "netlink/route.hpp"
 #include "support/catch.hpp"
 
 using netlink::Family;
@@ -53,4 +55,37 @@ TEST_CASE("permanent global addresses mean that the host uses the device; dynami
   CHECK_FALSE(cni::is_permanent_global(of_interface("fe80::1/64", IFA_F_PERMANENT)));
   CHECK_FALSE(cni::is_permanent_global(of_interface("169.254.0.1/16", IFA_F_PERMANENT)));
   CHECK_FALSE(cni::is_permanent_global(of_interface("10.0.0.1/32", IFA_F_PERMANENT, RT_SCOPE_HOST)));
+}
+
+TEST_CASE("an address is permanent also where it is not known beyond the link, but for those that IPv6 makes by itself") {
+  CHECK(cni::is_permanent(of_interface("192.0.2.2/24", IFA_F_PERMANENT)));
+  CHECK(cni::is_permanent(of_interface("169.254.0.1/16", IFA_F_PERMANENT, RT_SCOPE_LINK)));
+  CHECK(cni::is_permanent(of_interface("10.0.0.1/32", IFA_F_PERMANENT, RT_SCOPE_HOST)));
+  CHECK_FALSE(cni::is_permanent(of_interface("192.0.2.2/24", 0)));
+  CHECK_FALSE(cni::is_permanent(of_interface("fe80::1/64", IFA_F_PERMANENT, RT_SCOPE_LINK)));
+}
+
+TEST_CASE("a route that says more than a Route can hold is not plain, and neither are bytes that are cut off") {
+  const auto is_plain = [](const rtmsg& header, int attribute, std::uint32_t value) {
+    netlink::Request request{RTM_NEWROUTE, 0};
+    request.append(header);
+    request.put(attribute, value);
+    const auto* message = nlmsg_hdr(request.get());
+    const auto* start = reinterpret_cast<const std::byte*>(message) + NLMSG_HDRLEN;
+    return netlink::is_plain_route({start, message->nlmsg_len - NLMSG_HDRLEN});
+  };
+  rtmsg header{};
+  header.rtm_family = AF_INET;
+  header.rtm_type = RTN_UNICAST;
+  CHECK(is_plain(header, RTA_GATEWAY, 1));
+  CHECK(is_plain(header, RTA_PREF, 0));
+  CHECK_FALSE(is_plain(header, RTA_PREF, 1));
+  CHECK_FALSE(is_plain(header, RTA_MULTIPATH, 1));
+  CHECK_FALSE(is_plain(header, RTA_NH_ID, 1));
+  header.rtm_tos = 0x10;
+  CHECK_FALSE(is_plain(header, RTA_GATEWAY, 1));
+  header.rtm_tos = 0;
+  header.rtm_type = RTN_LOCAL;
+  CHECK_FALSE(is_plain(header, RTA_GATEWAY, 1));
+  CHECK_FALSE(netlink::is_plain_route({}));
 }

@@ -67,6 +67,37 @@ TEST_CASE("a software device is its index in the host and its kind") {
   CHECK(device.text() == "the veth with index 7");
 }
 
+TEST_CASE("a software device learns each MAC once, and one with a parent none") {
+  auto link = link_of(7, std::nullopt, "02:00:00:00:00:01");
+  auto device = identify(link, false);
+  CHECK(device.addresses == std::vector{link.address});
+  CHECK_FALSE(device.learn_address(link.address));
+  CHECK(device.learn_address(netlink::HardwareAddress::parse("02:00:00:00:00:02").value()));
+  CHECK(device.addresses.size() == 2);
+  auto nic = identify(link_of(3, kNic, "02:00:00:00:00:01"), false);
+  CHECK_FALSE(nic.learn_address(link.address));
+  CHECK(nic.addresses.empty());
+}
+
+TEST_CASE("among links that were listed a software device is found by index, kind and in the host by MAC") {
+  auto link = link_of(7, std::nullopt, "02:00:00:00:00:01");
+  link.kind = "veth";
+  auto device = identify(link, false);
+  device.pod_index = 9;
+  const auto found = [&](const Link& other, netlink::Side side) {
+    return netlink::find_device(std::vector{other}, device, side).has_value();
+  };
+  CHECK(found(link, netlink::Side::host));
+  CHECK_FALSE(found(link, netlink::Side::pod));
+  auto other = link;
+  other.address = netlink::HardwareAddress::parse("02:00:00:00:00:02").value();
+  CHECK_FALSE(found(other, netlink::Side::host));
+  other.index = 9;
+  CHECK(found(other, netlink::Side::pod));
+  other.kind = "bridge";
+  CHECK_FALSE(found(other, netlink::Side::pod));
+}
+
 TEST_CASE("a key is a file name, whatever the bus calls the device") {
   const auto key = device_of({"auxiliary", "../../mlx5_core.sf/4"}).key();
   CHECK(key.find('/') == std::string::npos);

@@ -31,7 +31,8 @@ netlink::InterfaceAddress full_address() {
           .broadcast = IpAddress::parse("192.0.2.255"),
           .scope = 253,
           .flags = IFA_F_PERMANENT | IFA_F_NOPREFIXROUTE,
-          .label = "ens3f0:1"};
+          .label = "ens3f0:1",
+          .metric = 77};
 }
 
 netlink::Route full_route() {
@@ -133,6 +134,7 @@ void check_same(const netlink::InterfaceAddress& one, const netlink::InterfaceAd
   CHECK(one.broadcast == other.broadcast);
   CHECK(one.scope == other.scope);
   CHECK(one.flags == other.flags);
+  CHECK(one.metric == other.metric);
   CHECK(one.label == other.label);
 }
 

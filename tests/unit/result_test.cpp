@@ -7,7 +7,6 @@
 #include "cni/error.hpp"
 #include "support/catch.hpp"
 
-using Catch::Matchers::Contains;
 using Catch::Matchers::StartsWith;
 using cni::parse_result;
 using cni::print_result;
@@ -112,12 +111,12 @@ TEST_CASE("a result without addresses is code 1 in 0.1.0 and 0.2.0") {
   Result result;
   result.interfaces = {pod_interface()};
   for (const auto version : {Version::v0_1_0, Version::v0_2_0}) {
-    CHECK_THROWS_WITH(print_result(result, version), Contains(std::string{cni::text(version)}));
+    CHECK_THROWS_WITH(print_result(result, version), containing(std::string{cni::text(version)}));
     try {
       static_cast<void>(print_result(result, version));
     } catch (const cni::Error& error) {
       CHECK(error.code() == 1);
-      CHECK_THAT(error.details(), Contains("ipam"));
+      CHECK_THAT(error.details(), containing("ipam"));
     }
   }
 }
@@ -167,8 +166,8 @@ TEST_CASE("an empty result is no more than its version") {
 
 TEST_CASE("the mtu of an interface stays in 1.0.0, where Multus reads it, and the PCI address does not") {
   const auto text = print_result(everything(), Version::v1_0_0);
-  CHECK_THAT(text, Contains("\"mtu\": 9000") && !Contains("pciID") && !Contains("socketPath") && !Contains("advmss"));
-  CHECK_THAT(print_result(everything(), Version::v0_4_0), !Contains("mtu"));
+  CHECK_THAT(text, containing("\"mtu\": 9000") && !containing("pciID") && !containing("socketPath") && !containing("advmss"));
+  CHECK_THAT(print_result(everything(), Version::v0_4_0), !containing("mtu"));
 }
 
 TEST_CASE("0.2.0 says the first address of each family, and the routes of the families that it says") {
@@ -244,8 +243,8 @@ TEST_CASE("JSON that is no object is code 7") {
 TEST_CASE("a result in a version that we do not speak is code 1 and lists those that we do") {
   const auto error = refusal_of(R"({"cniVersion": "9.9.9"})");
   CHECK(error.code() == 1);
-  CHECK_THAT(error.what(), StartsWith("prevResult: ") && Contains("'9.9.9'"));
-  CHECK_THAT(error.details(), Contains("0.1.0") && Contains("1.1.0"));
+  CHECK_THAT(error.what(), StartsWith("prevResult: ") && containing("'9.9.9'"));
+  CHECK_THAT(error.details(), containing("0.1.0") && containing("1.1.0"));
   CHECK(refusal_of(R"({"cniVersion": "new"})").code() == 6);
   CHECK(refusal_of(R"({"cniVersion": 1.0})").code() == 7);
 }
@@ -303,10 +302,10 @@ TEST_CASE("an address of the wrong family in a result of 0.2.0 is refused") {
   const auto refusal = [](const std::string& members) {
     return std::string{refusal_of(R"({"cniVersion": "0.2.0", )" + members + "}").what()};
   };
-  CHECK_THAT(refusal(R"("ip4": {"ip": "fd00::1/64"})"), Contains("'ip4.ip'") && Contains("an IPv4 address was wanted"));
-  CHECK_THAT(refusal(R"("ip6": {"ip": "10.0.0.1/24"})"), Contains("'ip6.ip'") && Contains("an IPv6 address was wanted"));
-  CHECK_THAT(refusal(R"("ip4": {"ip": "10.0.0.1/24", "routes": [{"dst": "fd00::/64"}]})"), Contains("'ip4.routes[0].dst'"));
-  CHECK_THAT(refusal(R"("ip4": {})"), Contains("'ip4.ip' is missing"));
+  CHECK_THAT(refusal(R"("ip4": {"ip": "fd00::1/64"})"), containing("'ip4.ip'") && containing("an IPv4 address was wanted"));
+  CHECK_THAT(refusal(R"("ip6": {"ip": "10.0.0.1/24"})"), containing("'ip6.ip'") && containing("an IPv6 address was wanted"));
+  CHECK_THAT(refusal(R"("ip4": {"ip": "10.0.0.1/24", "routes": [{"dst": "fd00::/64"}]})"), containing("'ip4.routes[0].dst'"));
+  CHECK_THAT(refusal(R"("ip4": {})"), containing("'ip4.ip' is missing"));
 }
 
 TEST_CASE("a wrong value of a megabyte is not quoted in full") {

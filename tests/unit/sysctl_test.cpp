@@ -6,6 +6,7 @@
 #include <set>
 
 #include "support/catch.hpp"
+#include "support/temp_dir.hpp"
 #include "unit/recorded.hpp"
 
 using netlink::carried_sysctls;
@@ -146,4 +147,25 @@ TEST_CASE("a text goes before the number of the same sysctl") {
   CHECK(now.differing_from(wanted).at(0).value == "1");
   CHECK_FALSE(wanted.find("net/ipv4/conf/IFNAME/no_such_thing"));
   CHECK_FALSE(wanted.find("net/core/somaxconn"));
+}
+
+TEST_CASE("what is not carried is read from its file, and of a newer kernel whatever has no number with a name here") {
+  const support::TempDir directory;
+  const std::string conf = "sys/net/ipv6/conf/nic0/";
+  std::filesystem::create_directories(directory.path() / conf);
+  for (const auto* const name : {"accept_ra", "mtu", "mc_forwarding", "regen_min_advance", "stable_secret", "of_tomorrow"}) {
+    directory.write(conf + name, std::string{name} + "\n");
+  }
+  std::filesystem::create_directories(directory.path() / "sys/net/ipv4/conf/nic0");
+  Link link;
+  link.name = "nic0";
+  link.ipv6_conf.assign(60, 0);
+  const netlink::Roots roots{.sys = "/nowhere", .proc = directory.path()};
+  Texts expected{{"net/ipv6/conf/IFNAME/regen_min_advance", "regen_min_advance"}, {"net/ipv6/conf/IFNAME/stable_secret", "stable_secret"}};
+  CHECK(netlink::uncarried_sysctls(link, roots) == expected);
+  link.ipv6_conf.push_back(0);
+  expected["net/ipv6/conf/IFNAME/of_tomorrow"] = "of_tomorrow";
+  CHECK(netlink::uncarried_sysctls(link, roots) == expected);
+  link.name = "absent";
+  CHECK(netlink::uncarried_sysctls(link, roots).empty());
 }
