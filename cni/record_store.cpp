@@ -92,7 +92,7 @@ void replace_file(const std::string& path, std::string_view content, Durability 
 }
 
 void remove_file(const std::string& path) {
-  if (::unlink(path.c_str()) != 0 && errno != ENOENT) {
+  if (::unlink(path.c_str()) != 0 && errno != ENOENT && errno != ENOTDIR && errno != ENAMETOOLONG) {
     netlink::throw_errno("remove " + path);
   }
 }

@@ -47,7 +47,7 @@ std::optional<std::string> read_open_file(const UniqueFd& fd, std::size_t limit)
 
 /// Nothing is where the path leads; everything else is a failure of the moment.
 bool is_not_there(int error) {
-  return error == ENOENT || error == ENOTDIR;
+  return error == ENOENT || error == ENOTDIR || error == ENAMETOOLONG;
 }
 
 std::optional<std::string> first_line(std::optional<std::string> content) {

@@ -89,6 +89,22 @@ TEST_CASE_METHOD(BadInput, "a malformed container id is code 4 and the variable 
   }
 }
 
+TEST_CASE_METHOD(NicAndPod, "an identifier too long for the name of a file is refused by ADD, and DEL of it succeeds") {
+  const Snapshot before = snapshot("nic0");
+  SECTION("the container id") {
+    const Attachment attachment{.network = config({{"ipam", {{"type", "host-local"}, {"subnet", "10.1.0.0/24"}}}}),
+                                .container = std::string(250, 'c')};
+    expect_error(attachment.add(), 4, {"CNI_CONTAINERID", "250"});
+    expect_success(attachment.del());
+  }
+  SECTION("the network's name") {
+    const Attachment attachment{.network = config({{"name", std::string(256, 'n')}})};
+    expect_error(attachment.add(), 7, {"name", "256"});
+    expect_success(attachment.del());
+  }
+  expect_home(before);
+}
+
 TEST_CASE_METHOD(BadInput, "a malformed interface name is code 4 and the variable is named") {
   for (const std::string& value : Values{"sixteen-bytes-xx", "a/b", "..", ".", "a b", "a:b", "a\tb", "\xff\xfe/"}) {
     CAPTURE(value);
@@ -241,6 +257,15 @@ TEST_CASE_METHOD(BadInput, "an IPAM type that is a path is refused and nothing i
     (void)support::call(call);
     CHECK_FALSE(std::filesystem::exists("/run/was-run"));
   }
+}
+
+TEST_CASE_METHOD(NicAndPod, "the plugin itself as IPAM plugin is refused") {
+  const Snapshot before = snapshot("nic0");
+  sh("mkdir -p /run/plugins && ln -s " + plugin_binary() + " /run/plugins/itself");
+  const Answer added = Attachment{.network = config({{"ipam", {{"type", "itself"}}}})}.add();
+  expect_error(added, 7, {"'itself'", "this very plugin"});
+  CHECK(added.elapsed < std::chrono::milliseconds{20'000});
+  expect_home(before);
 }
 
 TEST_CASE_METHOD(BadInput, "a device id that is a path leads nowhere") {

@@ -128,8 +128,8 @@ TEST_CASE("interface names are what the kernel takes") {
     CHECK(cni::is_interface_name(text));
   }
   // \xa0 ends the UTF-8 of an a with grave accent, and is a blank to the kernel.
-  for (const auto* text :
-       {"", ".", "..", "a/b", "a:b", "a b", "a\tb", "a\n", "a\v", "a\f", "a\r", "sixteen-bytes-xy", "net%d", "\xc3\xa0"}) {
+  for (const auto* text : {"", ".", "..", "all", "default", "a/b", "a:b", "a b", "a\tb", "a\n", "a\v", "a\f", "a\r", "sixteen-bytes-xy",
+                           "net%d", "\xc3\xa0"}) {
     CAPTURE(text);
     CHECK_FALSE(cni::is_interface_name(text));
   }
