@@ -148,7 +148,8 @@ Addressing ask_for_addresses(Context& context, const AttachConfig& config, Recor
 }
 
 netlink::InterfaceAddress kernel_address(const ResultIp& ip) {
-  netlink::InterfaceAddress address{.prefix = ip.address, .peer = {}, .broadcast = {}, .scope = RT_SCOPE_UNIVERSE, .flags = 0, .label = {}};
+  netlink::InterfaceAddress address{
+      .prefix = ip.address, .peer = {}, .broadcast = {}, .scope = RT_SCOPE_UNIVERSE, .flags = 0, .label = {}, .metric = {}};
   if (ip.address.address.family() == Family::v6) {
     address.flags = IFA_F_OPTIMISTIC;
   } else if (ip.address.length < 31) {
@@ -379,7 +380,7 @@ State state_in_result(const Result& result, std::size_t interface) {
   }
   for (const auto& ip : result.ips) {
     if (ip.interface == interface) {
-      state.addresses.push_back({.prefix = ip.address, .peer = {}, .broadcast = {}, .scope = 0, .flags = 0, .label = {}});
+      state.addresses.push_back({.prefix = ip.address, .peer = {}, .broadcast = {}, .scope = 0, .flags = 0, .label = {}, .metric = {}});
     }
   }
   return state;

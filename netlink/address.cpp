@@ -52,8 +52,13 @@ std::optional<InterfaceAddress> read(rtnl_addr* object) {
   if (!local) {
     return std::nullopt;
   }
-  InterfaceAddress address{
-      .prefix = *local, .peer = {}, .broadcast = bare(rtnl_addr_get_broadcast(object), family), .scope = 0, .flags = 0, .label = {}};
+  InterfaceAddress address{.prefix = *local,
+                           .peer = {},
+                           .broadcast = bare(rtnl_addr_get_broadcast(object), family),
+                           .scope = 0,
+                           .flags = 0,
+                           .label = {},
+                           .metric = {}};
   address.prefix.length = static_cast<std::uint8_t>(rtnl_addr_get_prefixlen(object));
   if (const auto peer = bare(rtnl_addr_get_peer(object), family); peer && *peer != local->address) {
     address.peer = peer;

@@ -22,7 +22,7 @@ OwnedAddress made(std::string_view text) {
 }
 
 netlink::InterfaceAddress of_interface(std::string_view text, std::uint32_t flags, std::uint8_t scope = RT_SCOPE_UNIVERSE) {
-  return {.prefix = IpPrefix::parse(text).value(), .peer = {}, .broadcast = {}, .scope = scope, .flags = flags, .label = {}};
+  return {.prefix = IpPrefix::parse(text).value(), .peer = {}, .broadcast = {}, .scope = scope, .flags = flags, .label = {}, .metric = {}};
 }
 
 }  // namespace

@@ -48,7 +48,8 @@ State at_home() {
   state.tx_queue_length = 1000;
   state.sysctls.others = {{"net/ipv4/conf/IFNAME/arp_ignore", "1"}};
   state.xdp = {{1, 11}};
-  state.addresses = {{.prefix = IpPrefix::parse("192.0.2.2/24").value(), .peer = {}, .broadcast = {}, .scope = 0, .flags = 0, .label = {}}};
+  state.addresses = {
+      {.prefix = IpPrefix::parse("192.0.2.2/24").value(), .peer = {}, .broadcast = {}, .scope = 0, .flags = 0, .label = {}, .metric = {}}};
   state.routes = {netlink::Route{}};
   return state;
 }

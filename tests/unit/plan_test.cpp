@@ -26,7 +26,7 @@ HardwareAddress mac(std::string_view text) {
 }
 
 netlink::InterfaceAddress address(std::string_view text) {
-  return {.prefix = netlink::IpPrefix::parse(text).value(), .peer = {}, .broadcast = {}, .scope = 0, .flags = 0, .label = {}};
+  return {.prefix = netlink::IpPrefix::parse(text).value(), .peer = {}, .broadcast = {}, .scope = 0, .flags = 0, .label = {}, .metric = {}};
 }
 
 netlink::Route route(std::string_view destination, std::string_view gateway) {

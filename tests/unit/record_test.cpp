@@ -242,8 +242,13 @@ TEST_CASE("what a record does not say is read back as not said") {
 TEST_CASE("a route and an address that lack everything optional are read back") {
   auto record = full_record();
   record.before.routes = {netlink::Route{}};
-  record.before.addresses = {
-      {.prefix = IpPrefix::parse("2001:db8::2/64").value(), .peer = {}, .broadcast = {}, .scope = 0, .flags = 0, .label = {}}};
+  record.before.addresses = {{.prefix = IpPrefix::parse("2001:db8::2/64").value(),
+                              .peer = {},
+                              .broadcast = {},
+                              .scope = 0,
+                              .flags = 0,
+                              .label = {},
+                              .metric = {}}};
   check_same(parse_record(print_record(record)), record);
 }
 
