@@ -31,6 +31,8 @@ constexpr std::chrono::milliseconds kPause{10};
 constexpr std::chrono::milliseconds kDuplicateDetection{500};
 constexpr std::uint32_t kLeastIpv6Mtu = 1280;  // RFC 8200, section 5
 
+constexpr const char* kNotKept = "The kernel accepted the setting and something changed it since, or the driver did not keep it.";
+
 constexpr const char* kAcceptRa = "net/ipv6/conf/IFNAME/accept_ra";
 constexpr const char* kAutoconf = "net/ipv6/conf/IFNAME/autoconf";
 constexpr const char* kDisableIpv6 = "net/ipv6/conf/IFNAME/disable_ipv6";
@@ -233,8 +235,7 @@ void verify_settings(const State& wanted, const AttachConfig& config, const netl
   auto now = read_in_pod(device, places);
   const auto require = [&](std::string_view key, const auto& asked, const auto& is) {
     if (asked && *asked != is) {
-      throw Error(Code::verification_failed, fmt::format("{}: '{}' was set to {} and is {}", device.text(), key, *asked, is),
-                  "The kernel accepted the setting and something changed it since, or the driver did not keep it.");
+      throw Error(Code::verification_failed, fmt::format("{}: '{}' was set to {} and is {}", device.text(), key, *asked, is), kNotKept);
     }
   };
   require("promisc", config.promisc, now.promisc);
@@ -393,8 +394,7 @@ netlink::Link verify(const State& wanted, const netlink::DeviceId& device, Place
   auto link = netlink::find_device(netlink::links(pod), device, Side::pod);
   const auto require = [&](bool holds, std::string_view what, const std::string& is, const std::string& shall) {
     if (!holds) {
-      throw Error(Code::verification_failed, fmt::format("{}: {} is {} and shall be {}", device.text(), what, is, shall),
-                  "The kernel accepted the setting and something changed it since, or the driver did not keep it.");
+      throw Error(Code::verification_failed, fmt::format("{}: {} is {} and shall be {}", device.text(), what, is, shall), kNotKept);
     }
   };
   if (!link) {

@@ -1,5 +1,4 @@
 #include <fcntl.h>
-#include <malloc.h>
 #include <unistd.h>
 
 #include <array>
@@ -88,8 +87,6 @@ int main(int argc, char** /*argv*/) {
   // A caller that ignores it hands that on, and then no child could be waited for.
   std::signal(SIGCHLD, SIG_DFL);  // NOLINT(cert-err33-c)
   open_standard_descriptors();
-  // Memory in few steps: each costs a call.
-  ::mallopt(M_TOP_PAD, 512 * 1024);
   try {
     const char* command = std::getenv("CNI_COMMAND");  // NOLINT(concurrency-mt-unsafe): the process has one thread
     if (argc > 1 || command == nullptr || *command == '\0') {
