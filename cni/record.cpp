@@ -2,7 +2,9 @@
 
 #include <fmt/format.h>
 
+#include <charconv>
 #include <cstdint>
+#include <system_error>
 #include <utility>
 
 #include "cni/error.hpp"
@@ -119,6 +121,29 @@ netlink::Route read_route(const Json& json) {
           .advmss = read_optional<std::uint32_t>(json.at("advmss"))};
 }
 
+/// `1 0 -1`: a JSON value for each of two hundred numbers would be most of what a record costs.
+std::string numbers_text(const std::vector<std::int32_t>& numbers) {
+  std::string text;
+  for (const auto number : numbers) {
+    text += text.empty() ? "" : " ";
+    text += std::to_string(number);
+  }
+  return text;
+}
+
+std::vector<std::int32_t> read_numbers(const std::string& text) {
+  std::vector<std::int32_t> numbers;
+  const char* const end = text.data() + text.size();
+  for (const char* at = text.data(); at != end;) {
+    const auto [next, error] = std::from_chars(at, end, numbers.emplace_back());
+    if (error != std::errc{} || (next != end && (*next != ' ' || next + 1 == end))) {
+      throw Error(Code::decode_failure, "the record has wrong numbers: '" + text + "'");
+    }
+    at = next == end ? end : next + 1;
+  }
+  return numbers;
+}
+
 Json print(const State& state) {
   // Each value in its place at once: the library's lists in braces copy what they hold, and this is most of a record.
   Json json;
@@ -132,8 +157,8 @@ Json print(const State& state) {
   json["promisc"] = state.promisc;
   json["allmulti"] = state.allmulti;
   json["txQueueLength"] = optional_json(state.tx_queue_length);
-  json["sysctls"]["ipv4"] = state.sysctls.ipv4;
-  json["sysctls"]["ipv6"] = state.sysctls.ipv6;
+  json["sysctls"]["ipv4"] = numbers_text(state.sysctls.ipv4);
+  json["sysctls"]["ipv6"] = numbers_text(state.sysctls.ipv6);
   json["sysctls"]["others"] = state.sysctls.others;
   json["xdp"] = Json::array();
   json["addresses"] = Json::array();
@@ -148,14 +173,6 @@ Json print(const State& state) {
     json["routes"].push_back(print(route));
   }
   return json;
-}
-
-std::vector<std::int32_t> read_numbers(const Json& json) {
-  std::vector<std::int32_t> numbers;
-  for (const auto& value : json.get_ref<const Json::array_t&>()) {
-    numbers.push_back(number<std::int32_t>(value));
-  }
-  return numbers;
 }
 
 netlink::Sysctls read_sysctls(const Json& json) {

@@ -9,6 +9,11 @@ namespace netlink {
 
 namespace {
 
+// An alias of 255 bytes is the longest thing in a request. libnl would give each a page and fill it with zeros.
+constexpr std::size_t kRequestSize = 1024;
+// Of an attribute, with its header: a 32-bit number's.
+constexpr std::size_t kUsualSize = 8;
+
 void require(bool done) {
   if (!done) {
     throw std::bad_alloc{};
@@ -17,12 +22,12 @@ void require(bool done) {
 
 }  // namespace
 
-Request::Request(int type, int flags) : message_(nlmsg_alloc_simple(type, flags)) {
+Request::Request(int type, int flags) : message_(nlmsg_alloc_size(kRequestSize)) {
   require(message_ != nullptr);
+  require(nlmsg_put(message_.get(), NL_AUTO_PORT, NL_AUTO_SEQ, type, 0, flags) != nullptr);
 }
 
 Request Request::received(int type, std::span<const std::byte> payload) {
-  // libnl gives a message one page unless it is told better.
   Request message{nlmsg_alloc_size(static_cast<std::size_t>(nlmsg_size(static_cast<int>(payload.size()))) + NLMSG_ALIGNTO)};
   require(message.message_ != nullptr);
   require(nlmsg_put(message.get(), NL_AUTO_PORT, NL_AUTO_SEQ, type, 0, 0) != nullptr);
@@ -52,6 +57,7 @@ Request::Nest::~Nest() {
 }
 
 Attributes::Attributes(std::span<const std::byte> bytes) {
+  attributes_.reserve(bytes.size() / kUsualSize);
   while (bytes.size() >= sizeof(nlattr)) {
     nlattr header{};
     std::memcpy(&header, bytes.data(), sizeof header);
