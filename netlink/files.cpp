@@ -20,8 +20,6 @@ namespace netlink {
 
 namespace {
 
-constexpr std::size_t kLargestFile = std::size_t{16} << 20U;
-
 std::optional<std::string> read_open_file(const UniqueFd& fd, std::size_t limit) {
   if (!fd.is_open()) {
     return std::nullopt;

@@ -9,11 +9,14 @@
 
 namespace netlink {
 
+/// What lies in the files that are read here is far below.
+inline constexpr std::size_t kLargestFile = std::size_t{16} << 20U;
+
 /// The content of a file; nothing when there is none. Throws Error when it cannot be read just now.
 [[nodiscard]] std::optional<std::string> read_file_if_there(const std::string& path);
 
 /// The content of a file, at most `limit` bytes of it; nothing when it cannot be opened or read.
-[[nodiscard]] std::optional<std::string> read_file(const std::string& path, std::size_t limit = std::size_t{16} << 20U);
+[[nodiscard]] std::optional<std::string> read_file(const std::string& path, std::size_t limit = kLargestFile);
 
 /// The first line of a file, without its end; nothing when it cannot be read.
 [[nodiscard]] std::optional<std::string> read_line(const std::string& path);
