@@ -72,8 +72,7 @@ class Addition {
     if (context_.network.prev_result) {
       previous_ = parse_result(*context_.network.prev_result, context_.version, "prevResult");
     }
-    const bool has_addresses = !context_.network.ipam_type.empty() || !config_.ips.empty() || !previous_.ips.empty();
-    if (context_.version <= Version::v0_2_0 && !has_addresses) {
+    if (context_.version <= Version::v0_2_0 && !config_.gets_addresses && previous_.ips.empty()) {
       throw Error(Code::incompatible_version,
                   fmt::format("cniVersion {} cannot express a result without addresses, and there is neither 'ipam' nor 'ips'",
                               text(context_.version)),
@@ -116,8 +115,7 @@ class Addition {
     refuse_entangled(claimed.link, claimed.host_links);
     refuse_in_use(claimed.link, claimed.before, config_.allow_in_use, places_->host);
     refuse_busy_physical_function(claimed.link, claimed.host_links, config_.allow_in_use, context_.store, context_.roots);
-    const bool gets_addresses = !context_.network.ipam_type.empty() || !config_.ips.empty();
-    const auto facts = inspect_pod(claimed, config_, gets_addresses, owner_.interface_name, pod, context_.roots);
+    const auto facts = inspect_pod(claimed, config_, owner_.interface_name, pod, context_.roots);
     if (!claimed.device.parent && netlink::find_link(pod, claimed.device.host_index)) {
       claimed.device.pod_index = netlink::choose_free_index(places_->host, pod);
     }

@@ -8,7 +8,7 @@
 #include <algorithm>
 #include <cerrno>
 #include <charconv>
-#include <sstream>
+#include <string_view>
 #include <system_error>
 #include <thread>
 #include <utility>
@@ -215,13 +215,16 @@ void wait_for_carrier(const netlink::DeviceId& device, Places& places, std::chro
 }
 
 /// As the kernel prints it: a tab between two numbers, and no other form of one.
-std::vector<std::string> words(const std::string& value) {
-  std::istringstream stream{value};
+std::vector<std::string> words(std::string_view value) {
+  static constexpr std::string_view kSpace = " \t\n";
   std::vector<std::string> all;
-  for (std::string word; stream >> word;) {
+  for (auto start = value.find_first_not_of(kSpace); start != std::string_view::npos; start = value.find_first_not_of(kSpace)) {
+    value.remove_prefix(start);
+    const auto word = value.substr(0, value.find_first_of(kSpace));
+    value.remove_prefix(word.size());
     std::int64_t number = 0;
     const auto [end, error] = std::from_chars(word.data(), word.data() + word.size(), number);
-    all.push_back(error == std::errc{} && end == word.data() + word.size() ? std::to_string(number) : word);
+    all.push_back(error == std::errc{} && end == word.data() + word.size() ? std::to_string(number) : std::string{word});
   }
   return all;
 }
@@ -269,8 +272,8 @@ Result make_result(const Addressing& addressing, const netlink::Link& link, cons
 
 }  // namespace
 
-PodFacts inspect_pod(const Claim& claim, const AttachConfig& config, bool gets_addresses, const std::string& interface_name,
-                     netlink::Socket& pod, const netlink::Roots& roots) {
+PodFacts inspect_pod(const Claim& claim, const AttachConfig& config, const std::string& interface_name, netlink::Socket& pod,
+                     const netlink::Roots& roots) {
   if (netlink::find_link(pod, interface_name)) {
     throw Error(Code::device_cannot_be_taken, fmt::format("the pod has an interface called '{}' already", interface_name),
                 "The runtime chose a name (CNI_IFNAME) that is in use there.");
@@ -284,7 +287,7 @@ PodFacts inspect_pod(const Claim& claim, const AttachConfig& config, bool gets_a
   }
   facts.has_default_v6 = netlink::has_default_route(pod, Family::v6);
   facts.has_ipv6 = facts.has_default_v6;
-  if (gets_addresses) {
+  if (config.gets_addresses) {
     facts.has_default_v4 = netlink::has_default_route(pod, Family::v4);
     facts.has_ipv6 =
         facts.has_ipv6 || netlink::read_sysctl("net/ipv6/conf/default/accept_ra", interface_name, pod.net_ns(), roots).has_value();
@@ -292,8 +295,7 @@ PodFacts inspect_pod(const Claim& claim, const AttachConfig& config, bool gets_a
   return facts;
 }
 
-State pod_target(const State& before, const AttachConfig& config, const PodFacts& pod, bool has_ipam, const std::string& interface_name,
-                 int pod_index) {
+State pod_target(const State& before, const AttachConfig& config, const PodFacts& pod, const std::string& interface_name, int pod_index) {
   State wanted = before;
   wanted.side = Side::pod;
   wanted.index = pod_index;
@@ -312,7 +314,7 @@ State pod_target(const State& before, const AttachConfig& config, const PodFacts
   wanted.sysctls = {};
   // Below its least MTU an interface has no IPv6, and none of its sysctls.
   const bool has_ipv6 = pod.has_ipv6 && wanted.mtu.value_or(kLeastIpv6Mtu) >= kLeastIpv6Mtu;
-  if (has_ipv6 && (has_ipam || !config.ips.empty())) {
+  if (has_ipv6 && config.gets_addresses) {
     wanted.sysctls.others[kAutoconf] = "0";  // IPAM decides which addresses there are
   }
   if (has_ipv6 && config.default_route == DefaultRoute::drop && pod.has_default_v6) {
@@ -418,7 +420,7 @@ Result attach(Context& context, const AttachConfig& config, const PodFacts& pod,
   // Empty until IPAM is asked: a failure before that is nothing to it.
   auto ipam = std::exchange(record.ipam, std::nullopt);
   const int index = record.device.parent ? 0 : record.device.pod_index;
-  const auto wanted = pod_target(record.before, config, pod, ipam.has_value(), record.owner.interface_name, index);
+  const auto wanted = pod_target(record.before, config, pod, record.owner.interface_name, index);
   apply_plan(now, wanted, record, places, config);
   wait_for_carrier(record.device, places, config.waits.carrier, context);
 

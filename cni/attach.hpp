@@ -22,14 +22,14 @@ struct PodFacts {
 };
 
 /// Looks at the pod and refuses, while nothing is touched, what would fail later: a name that is in use there, an MTU beyond the device's
-/// limits. `gets_addresses`: by IPAM or the configuration; without, only those facts are asked for that decide something all the same.
+/// limits. For an interface that gets no addresses, only those facts are asked for that decide something all the same.
 /// Throws Error 100 and 102, netlink::Error.
-[[nodiscard]] PodFacts inspect_pod(const Claim& claim, const AttachConfig& config, bool gets_addresses, const std::string& interface_name,
-                                   netlink::Socket& pod, const netlink::Roots& roots);
+[[nodiscard]] PodFacts inspect_pod(const Claim& claim, const AttachConfig& config, const std::string& interface_name, netlink::Socket& pod,
+                                   const netlink::Roots& roots);
 
 /// What the device shall be in the pod, without its addresses and routes.
-[[nodiscard]] State pod_target(const State& before, const AttachConfig& config, const PodFacts& pod, bool has_ipam,
-                               const std::string& interface_name, int pod_index);
+[[nodiscard]] State pod_target(const State& before, const AttachConfig& config, const PodFacts& pod, const std::string& interface_name,
+                               int pod_index);
 
 /// Addresses and routes of the interface, from IPAM or the configuration.
 struct Addressing {

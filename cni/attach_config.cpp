@@ -292,6 +292,7 @@ AttachConfig read_attach_config(const NetworkConfig& network, const std::string&
   out.tx_queue_length = strongest(from, "txQLen", read_queue_length);
   out.sysctls = read_all_sysctls(from);
   out.ips = read_ips(from, !network.ipam_type.empty());
+  out.gets_addresses = !network.ipam_type.empty() || !out.ips.empty();
   if (const auto dns = config.member("dns")) {
     out.dns = read_dns(*dns);
   }

@@ -16,10 +16,9 @@ namespace {
 constexpr std::chrono::milliseconds kIpamTime{30'000};
 
 Record find_record(const Context& context, const Owner& owner) {
-  for (auto& found : context.store.all(owner.container_id)) {
-    if (auto* record = std::get_if<Record>(&found); record != nullptr && record->owner.is_same_attachment(owner)) {
-      return std::move(*record);
-    }
+  auto records = context.store.of_attachment(owner);
+  if (!records.empty()) {
+    return std::move(records.front());
   }
   throw Error(
       Code::unknown_container,

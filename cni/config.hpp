@@ -64,6 +64,7 @@ struct AttachConfig {
   std::optional<std::uint32_t> tx_queue_length;
   std::vector<SysctlSetting> sysctls;
   std::vector<netlink::IpPrefix> ips;  ///< with no IPAM: applied as they are
+  bool gets_addresses = false;         ///< from IPAM or `ips`
   Dns dns;
   DefaultRoute default_route = DefaultRoute::drop;
   bool allow_in_use = false;

@@ -29,8 +29,8 @@ class Deletion {
   void run() {
     (void)block_termination();
     bool is_recorded = false;
-    // One, but for what an earlier DEL of the attachment could not restore whole.
-    for (const auto& key : find_keys()) {
+    for (const auto& recorded : context_.store.of_attachment(owner_)) {
+      const auto key = recorded.device.key();
       const auto lock = lock_or_mark(key);
       // Again, now that the lock is ours: the device may have changed hands in between.
       const auto found = context_.store.find(key);
@@ -49,17 +49,6 @@ class Deletion {
   }
 
  private:
-  [[nodiscard]] std::vector<std::string> find_keys() const {
-    std::vector<std::string> keys;
-    for (const auto& found : context_.store.all(owner_.container_id)) {
-      const auto* record = std::get_if<Record>(&found);
-      if (record != nullptr && record->owner.is_same_attachment(owner_)) {
-        keys.push_back(record->device.key());
-      }
-    }
-    return keys;
-  }
-
   /// An ADD of ours that holds the lock for too long finds the mark at its end, and undoes itself.
   DeviceLock lock_or_mark(const std::string& key) {
     try {

@@ -75,6 +75,8 @@ class RecordStore {
   [[nodiscard]] std::vector<std::string> keys() const;
   /// Every record whose file contains `text`; the empty text is in all of them.
   [[nodiscard]] std::vector<Found> all(std::string_view text = {}) const;
+  /// Those of one attachment that can be read: one, but for what its DEL could not restore whole.
+  [[nodiscard]] std::vector<Record> of_attachment(const Owner& owner) const;
   /// Whether a netdev of this bus device is on record that is one of several.
   [[nodiscard]] bool has_sibling_records(const netlink::BusAddress& parent) const;
   void write(const Record& record);

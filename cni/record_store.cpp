@@ -150,6 +150,16 @@ std::vector<RecordStore::Found> RecordStore::all(std::string_view text) const {
   return found;
 }
 
+std::vector<Record> RecordStore::of_attachment(const Owner& owner) const {
+  std::vector<Record> records;
+  for (auto& found : all(owner.container_id)) {
+    if (auto* record = std::get_if<Record>(&found); record != nullptr && record->owner.is_same_attachment(owner)) {
+      records.push_back(std::move(*record));
+    }
+  }
+  return records;
+}
+
 bool RecordStore::has_sibling_records(const netlink::BusAddress& parent) const {
   netlink::DeviceId alone;
   alone.parent = parent;

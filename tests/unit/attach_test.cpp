@@ -54,8 +54,8 @@ State at_home() {
   return state;
 }
 
-State target(const AttachConfig& config, const PodFacts& pod = kPlainPod, bool has_ipam = false) {
-  return pod_target(at_home(), config, pod, has_ipam, "net1", 77);
+State target(const AttachConfig& config, const PodFacts& pod = kPlainPod) {
+  return pod_target(at_home(), config, pod, "net1", 77);
 }
 
 ResultIp ip(std::string_view address, std::string_view gateway) {
@@ -143,9 +143,9 @@ TEST_CASE("altnames that clash in the pod stay behind") {
 }
 
 TEST_CASE("with addresses from IPAM or the configuration the device makes up none by itself") {
-  CHECK(target({}, kPlainPod, true).sysctls.others == Values{{kAutoconf, "0"}});
+  CHECK(target({}).sysctls.others.empty());
   AttachConfig config;
-  config.ips = {IpPrefix::parse("10.0.0.5/24").value()};
+  config.gets_addresses = true;
   CHECK(target(config).sysctls.others == Values{{kAutoconf, "0"}});
 }
 
@@ -158,22 +158,24 @@ TEST_CASE("router advertisements are not taken where they would rival the pod's 
 }
 
 TEST_CASE("an interface without IPv6, because the pod has none or the MTU is below its least, is asked for no sysctl of it") {
-  CHECK(target({}, kPodWithoutIpv6, true).sysctls.others.empty());
   AttachConfig config;
+  config.gets_addresses = true;
+  CHECK(target(config, kPodWithoutIpv6).sysctls.others.empty());
   config.mtu = 1279;
-  CHECK(target(config, kPodWithDefaults, true).sysctls.others.empty());
+  CHECK(target(config, kPodWithDefaults).sysctls.others.empty());
   config.mtu = 1280;
-  CHECK(target(config, kPodWithDefaults, true).sysctls.others == Values{{kAutoconf, "0"}, {kAcceptRa, "0"}});
+  CHECK(target(config, kPodWithDefaults).sysctls.others == Values{{kAutoconf, "0"}, {kAcceptRa, "0"}});
   config.mtu.reset();
   auto before = at_home();
   before.mtu = 1279;
-  CHECK(pod_target(before, config, kPodWithDefaults, true, "net1", 77).sysctls.others.empty());
+  CHECK(pod_target(before, config, kPodWithDefaults, "net1", 77).sysctls.others.empty());
 }
 
 TEST_CASE("a configured sysctl wins over what the plugin would set") {
   AttachConfig config;
+  config.gets_addresses = true;
   config.sysctls = {{.key = "k", .path = kAutoconf, .value = "1"}, {.key = "k", .path = kAcceptRa, .value = "2"}};
-  CHECK(target(config, kPodWithDefaults, true).sysctls.others == Values{{kAutoconf, "1"}, {kAcceptRa, "2"}});
+  CHECK(target(config, kPodWithDefaults).sysctls.others == Values{{kAutoconf, "1"}, {kAcceptRa, "2"}});
 }
 
 TEST_CASE("a route without a gateway gets that of the first address of its family that has one") {

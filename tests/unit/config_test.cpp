@@ -558,6 +558,10 @@ TEST_CASE("addresses come from CNI_ARGS, runtimeConfig and args.cni, the last of
   const std::string pod = R"(, "args": {"cni": {"ips": ["10.0.0.6/24"]}})";
   CHECK(ips(attach("", "IP=10.0.0.4/24,fd00::4/64")) == Texts{"10.0.0.4/24", "fd00::4/64"});
   CHECK(ips(attach("", "IP=")).empty());
+  CHECK_FALSE(attach("", "IP=").gets_addresses);
+  CHECK(attach("", "IP=10.0.0.4/24").gets_addresses);
+  CHECK(attach(R"("ipam": {"type": "host-local"})").gets_addresses);
+  CHECK_FALSE(attach(R"("ipam": {})").gets_addresses);
   CHECK(ips(attach(runtime, "IP=10.0.0.4/24")) == Texts{"10.0.0.5/24", "fd00::5/64"});
   CHECK(ips(attach(runtime + pod, "IP=10.0.0.4/24")) == Texts{"10.0.0.6/24"});
   CHECK(ips(attach(R"("runtimeConfig": {"ips": []})", "IP=10.0.0.4/24")) == Texts{"10.0.0.4/24"});

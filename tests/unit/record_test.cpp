@@ -339,6 +339,18 @@ TEST_CASE("an address in a record that is none is error 6 that quotes it") {
   CHECK(std::string{error.what()}.find("'02:zz'") != std::string::npos);
 }
 
+TEST_CASE("sysctls in a record that are no numbers with a space between them are error 6 that quotes them") {
+  auto json = Json::parse(print_record(full_record()));
+  auto& place = json.at(Json::json_pointer{GENERATE("/before/sysctls/ipv4", "/before/sysctls/ipv6")});
+  for (const std::string text : {" ", "1 ", " 1", "1  2", "1,2", "0x1", "+1", "1.5", "2147483648", "-", "1 x", "1\n2", "1 2 3-"}) {
+    CAPTURE(text);
+    place = text;
+    const auto error = thrown([&] { static_cast<void>(parse_record(json.dump())); });
+    CHECK(error.code() == 6);
+    CHECK(std::string{error.what()}.find('\'' + text + '\'') != std::string::npos);
+  }
+}
+
 TEST_CASE("a text that JSON cannot hold is refused, and not changed on the way") {
   for (const auto& place : {&cni::State::name, &cni::State::alias}) {
     auto record = full_record();
@@ -441,6 +453,23 @@ TEST_CASE_METHOD(StoreFixture, "all records are given, or those that contain a t
   check_same(std::get<Record>(found[0]), full_record());
   CHECK(store.all("no such text").empty());
   CHECK(store.keys() == std::vector<std::string>{"netdev-7", kKey});
+}
+
+TEST_CASE_METHOD(StoreFixture, "the records of an attachment are those alone that it owns") {
+  const auto owner = full_record().owner;
+  CHECK(store.of_attachment(owner).empty());
+  store.write(full_record());
+  auto other = least_record();
+  other.owner = owner;
+  other.owner.interface_name = "net9";
+  store.write(other);
+  directory.write("data/devices/netdev-8.json", "unreadable, and names " + owner.container_id);
+  const auto found = store.of_attachment(owner);
+  REQUIRE(found.size() == 1);
+  check_same(found.front(), full_record());
+  other.owner = owner;
+  store.write(other);
+  CHECK(store.of_attachment(owner).size() == 2);
 }
 
 TEST_CASE_METHOD(StoreFixture, "a truncated record is unreadable, with the reason, and does not hide the others") {
