@@ -1,0 +1,119 @@
+# The lab's kernels and the modules that are built for them. Sourced by `lab`; `use_kernel` sets kernel, release and kernel_files.
+
+kernel_names() { awk '!/^#/ && NF {print $1}' "$here/kernels"; }
+
+# use_kernel NAME: unpacks it once; from then on `release` is its uname -r and `kernel_files` where its packages are unpacked.
+use_kernel() {
+  kernel=$1
+  local suite compiler
+  read -r suite compiler < <(awk -v name="$kernel" '$1 == name {print $2, $3}' "$here/kernels") ||
+    fail "there is no kernel '$kernel'; there are: $(kernel_names | paste -sd ' ')"
+  compiler_release=$compiler
+  kernel_files=$cache/kernels/$kernel
+  if [[ "$suite" == /* ]]; then
+    kernel_files=$suite
+  elif [[ ! -e "$kernel_files/complete" ]]; then
+    fetch_kernel "$suite"
+  fi
+  release=$(basename "$(ls -d "$kernel_files"/usr/src/linux-headers-*-amd64)")
+  release=${release#linux-headers-}
+  products=$cache/products/$release
+  mkdir -p "$products"
+  if [[ ! "$products/vmlinux" -nt "$(kernel_image)" ]]; then
+    unpack_kernel_image "$(kernel_image)" "$products/vmlinux"
+  fi
+}
+
+# The newest kernel for which the suite has headers too; how many packages it comes in has changed over time.
+fetch_kernel() {
+  local suite=$1 headers names
+  read_lists "$suite"
+  headers=$(in_suite "$suite" apt-cache depends linux-headers-amd64 | sed -nE 's/.*Depends: (linux-headers-[0-9].*)/\1/p')
+  [[ -n "$headers" ]] || fail "suite $suite has no kernel; name another one, or a folder, in $here/kernels"
+  names=$(in_suite "$suite" apt-cache depends --recurse --important "$headers" "${headers/headers/image}" |
+    grep -E '^linux-(image|modules|binary|base|headers|kbuild|compiler-gcc)-[0-9]' | grep -v -- '-unsigned$' | sort -u)
+  rm -rf "$kernel_files"
+  merged_tree "$kernel_files"
+  mapfile -t names <<<"$names"
+  unpack "$suite" "$kernel_files" "${names[@]}"
+  depmod -b "$kernel_files" "${headers#linux-headers-}"
+  touch "$kernel_files/complete"
+}
+
+kernel_image() {
+  local image=$kernel_files/boot/vmlinuz-$release
+  [[ -e "$image" ]] || image=$kernel_files/lib/modules/$release/vmlinuz
+  printf '%s' "$image"
+}
+
+# Emulated, a processor would take seconds over decompressing the kernel. Where the payload is stands in the header of the image, at the
+# offsets that the kernel's Documentation/arch/x86/boot.rst gives.
+unpack_kernel_image() {
+  local image=$1 unpacked=$2 sectors offset length magic
+  number_at() { od -An -t "u$2" -j "$1" -N "$2" "$image" | tr -d ' '; }
+  sectors=$(number_at 497 1)
+  offset=$(number_at 584 4)
+  length=$(number_at 588 4)
+  offset=$(((sectors + 1) * 512 + offset))
+  magic=$(od -An -t x1 -j "$offset" -N 4 "$image" | tr -d ' ')
+  local decompress
+  case "$magic" in
+    28b52ffd) decompress=(zstd -dc) ;;
+    fd377a58) decompress=(xz -dc --single-stream) ;;
+    1f8b*) decompress=(gzip -dc) ;;
+    *) fail "$image is compressed in a way that is not known here ($magic)" ;;
+  esac
+  # The payload ends with its length, which the programs complain of.
+  tail -c "+$((offset + 1))" "$image" | head -c "$length" | "${decompress[@]}" >"$unpacked.new" 2>/dev/null || true
+  [[ "$(od -An -t x1 -N 4 "$unpacked.new" | tr -d ' ')" == 7f454c46 ]] || fail "$image does not contain an ELF kernel"
+  mv "$unpacked.new" "$unpacked"
+}
+
+# build_module FOLDER: makes the kernel module that it contains, and leaves it in $products.
+build_module() {
+  local source=$1 name
+  name=$(basename "$source")
+  if [[ -e "$products/$name.ko" && -z "$(find "$source" -newer "$products/$name.ko" -type f)" ]]; then
+    return
+  fi
+  local work headers=$kernel_files/usr/src/linux-headers-$release
+  work=$(mktemp -d "$scratch/module.XXXXXX")
+  cp "$source"/* "$work/"
+  # The headers take it for granted that they lie in /usr/src.
+  sed -i -E "s#(^|[^.[:alnum:]_-])(/[^ ]*)?/usr/src/linux#\1$kernel_files/usr/src/linux#g" "$headers/Makefile"
+  make_module -s -C "$headers" M="$work" CONFIG_DEBUG_INFO_BTF_MODULES= modules >&2
+  strip --strip-debug -o "$products/$name.ko" "$work/$name.ko"
+  rm -r "$work"
+}
+
+# make, as the headers want it: their programs and flags are those of the release they were built in.
+make_module() {
+  if [[ "$(. /etc/os-release && echo "${VERSION_CODENAME:-}")" == "$compiler_release" ]]; then
+    make "$@"
+    return
+  fi
+  local tree=$cache/compilers/$compiler_release
+  if [[ ! -e "$tree/complete" ]]; then
+    fetch_compiler "$tree"
+  fi
+  # shellcheck disable=SC2016
+  tree=$tree cache=$cache unshare --mount bash -ec '
+    mkdir -p "$tree$cache"
+    mount --bind "$cache" "$tree$cache"
+    mount -t proc proc "$tree/proc"
+    mount --bind /dev "$tree/dev"
+    exec chroot "$tree" /usr/bin/env -i PATH=/usr/bin:/usr/sbin make "$@"' make "$@"
+}
+
+fetch_compiler() {
+  local tree=$1 names
+  read_lists "$compiler_release"
+  rm -rf "$tree"
+  merged_tree "$tree"
+  mkdir -p "$tree"/{proc,dev,tmp}
+  mapfile -t names < <(closure "$compiler_release" gcc make dash bash coreutils sed grep findutils mawk perl-base libelf1t64 libc6-dev)
+  unpack "$compiler_release" "$tree" "${names[@]}"
+  ln -sfn dash "$tree/usr/bin/sh"
+  ln -sfn mawk "$tree/usr/bin/awk"
+  touch "$tree/complete"
+}
