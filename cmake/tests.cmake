@@ -18,3 +18,17 @@ foreach(name unit netns)
   add_dependencies(${name}_tests fabric-nic)
   catch_discover_tests(${name}_tests TEST_PREFIX "${name}/" PROPERTIES LABELS ${name} TIMEOUT 900)
 endforeach()
+
+# The lab's tests are built here and run in virtual machines, one for each kernel, with the static plugin; for CTest each is a look at what
+# its machine left behind.
+if(FABRIC_NIC_STATIC)
+  file(GLOB lab_sources CONFIGURE_DEPENDS tests/lab/*.cpp)
+  add_executable(lab_tests ${lab_sources})
+  target_link_libraries(lab_tests PRIVATE fabric_nic_test_support)
+  add_dependencies(lab_tests fabric-nic)
+  set(lab_list ${PROJECT_BINARY_DIR}/lab_tests.cmake)
+  add_custom_command(TARGET lab_tests POST_BUILD BYPRODUCTS ${lab_list}
+    COMMAND ${PROJECT_SOURCE_DIR}/tests/lab/lab list $<TARGET_FILE:lab_tests> ${PROJECT_BINARY_DIR}/lab > ${lab_list} VERBATIM)
+  file(WRITE ${PROJECT_BINARY_DIR}/lab_tests_if_built.cmake "if(EXISTS \"${lab_list}\")\n  include(\"${lab_list}\")\nendif()\n")
+  set_property(DIRECTORY APPEND PROPERTY TEST_INCLUDE_FILES ${PROJECT_BINARY_DIR}/lab_tests_if_built.cmake)
+endif()

@@ -1,0 +1,148 @@
+#pragma once
+
+#include <array>
+#include <map>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "support/network.hpp"
+#include "support/plugin.hpp"
+#include "support/process.hpp"
+
+/// What tests in the lab's machine build on: two cards whose virtual functions and RDMA devices come and go. The machine is the host.
+namespace lab {
+
+using support::Json;
+
+/// A PCI function of the machine: card 1 or 2, and the number of its virtual function, where it is one.
+struct Function {
+  int card = 1;
+  std::optional<int> vf;
+
+  /// `0000:01:10.2`
+  [[nodiscard]] std::string address() const;
+  /// What its netdev is called in the host; empty when it has none there.
+  [[nodiscard]] std::string netdev() const;
+  /// What its RDMA device is called; empty when the host sees none.
+  [[nodiscard]] std::string rdma_device() const;
+  [[nodiscard]] std::string sysfs() const { return "/sys/bus/pci/devices/" + address(); }
+  auto operator<=>(const Function&) const = default;
+};
+
+[[nodiscard]] inline Function pf(int card) {
+  return {.card = card, .vf = {}};
+}
+[[nodiscard]] inline Function vf(int card, int number) {
+  return {.card = card, .vf = number};
+}
+
+struct Card {
+  int vfs = 0;  ///< up to 7
+  int mtu = 1500;
+
+  bool operator==(const Card&) const = default;
+};
+
+enum class RdmaMode { shared, exclusive };
+
+/// What a scenario starts from.
+struct Layout {
+  std::array<Card, 2> cards = {};  ///< both are up and have carrier
+  RdmaMode mode = RdmaMode::shared;
+  std::vector<Function> hcas = {};  ///< have a test HCA, which moves with nothing and survives every move
+  std::vector<Function> rxes = {};  ///< have an rxe device, with real GIDs and traffic, which a move of the netdev ends
+};
+
+/// The machine in a layout. What is so already stays: making virtual functions takes seconds. At its end the machine has to be as it was at
+/// its beginning, which is checked.
+class Scenario {
+ public:
+  explicit Scenario(const Layout& layout);
+  Scenario(const Scenario&) = delete;
+  Scenario& operator=(const Scenario&) = delete;
+  Scenario(Scenario&&) = delete;
+  Scenario& operator=(Scenario&&) = delete;
+  ~Scenario();
+
+  /// Takes the virtual functions of a card away, or makes them anew: the same addresses, other devices. From then on the scenario's end is
+  /// checked for the rest of the machine.
+  void make_vfs_anew(int card);
+  void remove_vfs(int card);
+  /// The function loses its driver, and gets it, or another, again.
+  void unbind(const Function& function);
+  void bind(const Function& function, const std::string& driver);
+  /// The test ends here, and is called again when the machine has been started anew; what is left then is no record.
+  void restart();
+
+ private:
+  Layout layout_;
+  std::array<bool, 2> are_vfs_made_anew_ = {};
+  bool ends_with_restart_ = false;
+  std::map<std::string, std::string> before_;
+};
+
+/// A network namespace to stand for a pod, at /run/netns/NAME.
+class Pod {
+ public:
+  explicit Pod(std::string name = "pod");
+  Pod(const Pod&) = delete;
+  Pod& operator=(const Pod&) = delete;
+  Pod(Pod&&) = delete;
+  Pod& operator=(Pod&&) = delete;
+  ~Pod() { destroy(); }
+
+  [[nodiscard]] const std::string& name() const { return name_; }
+  [[nodiscard]] std::string path() const { return "/run/netns/" + name_; }
+  void destroy();
+
+ private:
+  std::string name_;
+};
+
+/// A NIC that its host has set in every way that a record holds: name, altnames, alias, MTU, MAC, up, promisc, allmulti, queue length,
+/// sysctls. As it was before, at its end.
+class Configured {
+ public:
+  explicit Configured(const Function& function);
+  Configured(const Configured&) = delete;
+  Configured& operator=(const Configured&) = delete;
+  Configured(Configured&&) = delete;
+  Configured& operator=(Configured&&) = delete;
+  ~Configured();
+
+  /// Of the NIC as it was set.
+  [[nodiscard]] const support::Snapshot& snapshot() const { return snapshot_; }
+  /// Checks that the NIC is in the host, just as it was set.
+  void expect_home(std::source_location where = std::source_location::current()) const;
+  /// The test has made another device of the function, which needs no clearing.
+  void forget() { is_forgotten_ = true; }
+
+  static constexpr const char* kName = "rail0";
+
+ private:
+  Function function_;
+  std::string first_name_;
+  std::string first_mac_;
+  std::string first_mtu_;
+  std::map<std::string, std::string> first_sysctls_;
+  support::Snapshot snapshot_;
+  Json link_;
+  bool is_forgotten_ = false;
+};
+
+/// An attachment of the function, which a device plugin chose.
+[[nodiscard]] support::Attachment attachment(const Function& function, const Pod& pod, const Json& keys = Json::object());
+/// The keys of an IPAM with one range, and the addresses that it has given and not got back.
+[[nodiscard]] Json host_local();
+[[nodiscard]] std::vector<std::string> reserved_addresses();
+void forget_reservations();
+
+/// Waits for the netdev of a function to be in the host.
+void wait_for_netdev(const Function& function);
+void wait_for_carrier(const std::string& interface, const std::string& net_ns = {});
+
+/// Whether the machine has been started anew for this test, and the files under /var/lib/cni are those from before.
+[[nodiscard]] bool was_restarted();
+
+}  // namespace lab
