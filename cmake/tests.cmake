@@ -27,8 +27,10 @@ if(FABRIC_NIC_STATIC)
   target_link_libraries(lab_tests PRIVATE fabric_nic_test_support)
   add_dependencies(lab_tests fabric-nic)
   set(lab_list ${PROJECT_BINARY_DIR}/lab_tests.cmake)
-  add_custom_command(TARGET lab_tests POST_BUILD BYPRODUCTS ${lab_list}
-    COMMAND ${PROJECT_SOURCE_DIR}/tests/lab/lab list $<TARGET_FILE:lab_tests> ${PROJECT_BINARY_DIR}/lab > ${lab_list} VERBATIM)
+  add_custom_command(OUTPUT ${lab_list}
+    COMMAND ${PROJECT_SOURCE_DIR}/tests/lab/lab list $<TARGET_FILE:lab_tests> ${PROJECT_BINARY_DIR}/lab > ${lab_list}
+    DEPENDS lab_tests ${PROJECT_SOURCE_DIR}/tests/lab/kernels ${PROJECT_SOURCE_DIR}/tests/lab/lab VERBATIM)
+  add_custom_target(lab_list ALL DEPENDS ${lab_list})
   file(WRITE ${PROJECT_BINARY_DIR}/lab_tests_if_built.cmake "if(EXISTS \"${lab_list}\")\n  include(\"${lab_list}\")\nendif()\n")
   set_property(DIRECTORY APPEND PROPERTY TEST_INCLUDE_FILES ${PROJECT_BINARY_DIR}/lab_tests_if_built.cmake)
 endif()

@@ -15,7 +15,7 @@ case "${1:-build}" in
     boost_needed=no
     ;;
   lab)
-    packages=(build-essential cpio kmod libelf1 xz-utils zstd)
+    packages=(build-essential cpio iproute2 kmod xz-utils zstd)  # iproute2 brings the libelf that building a module needs
     boost_needed=no
     ;;
   *)
@@ -41,6 +41,7 @@ install_qemu() {
   mkdir -p "$lists/parts" "$lists/lists/partial"
   cp -r /etc/apt/sources.list.d/. "$lists/parts/"
   [[ ! -e /etc/apt/sources.list ]] || cp /etc/apt/sources.list "$lists/parts/machine.list"
+  # shellcheck disable=SC2016
   apt-get indextargets --format 'deb [signed-by=/usr/share/keyrings/debian-archive-keyring.gpg] $(REPO_URI) $(CODENAME)-backports $(COMPONENT)' 'Created-By: Packages' 'Origin: Debian' |
     grep -vE '(-security|-updates)-backports ' | sort -u >"$lists/parts/backports.list"
   local apt=(apt-get -o Dir::Etc::sourcelist=/dev/null -o Dir::Etc::sourceparts="$lists/parts" -o Dir::State::Lists="$lists/lists"

@@ -105,6 +105,18 @@ TEST_CASE("DEL leaves a VF alone whose driver was bound anew since, and settles 
   expect_as(configured);
 }
 
+TEST_CASE("ADD of another pod leaves a VF as it is whose driver was bound anew since, and settles IPAM") {
+  Scenario scenario{kLayout};
+  const auto attachment = attach_and_die();
+  scenario.unbind(kFunction);
+  scenario.bind(kFunction, "igbvf");
+  const auto configured = configure_anew();
+  attach_and_detach_another();
+  expect_as(configured);
+  expect_success(attachment.del());
+  expect_as(configured);
+}
+
 TEST_CASE("DEL and the next ADD after a reboot leave the VFs alone, and settle IPAM") {
   const auto function_of_del = lab::vf(1, 1);
   Scenario scenario{kLayout};

@@ -3,8 +3,8 @@
 # The mirror that this machine's apt uses for Debian; empty where it has not read its lists.
 known_mirror() {
   # shellcheck disable=SC2016
-  apt-get indextargets --format '$(ORIGIN) $(RELEASE) $(REPO_URI)' 'Created-By: Packages' |
-    awk '$1 == "Debian" && $2 !~ /-(security|updates)$/ {print $3; exit}'
+  apt-get indextargets --format '$(ORIGIN)|$(RELEASE)|$(REPO_URI)' 'Created-By: Packages' |
+    awk -F '|' '$1 == "Debian" && $2 !~ /-(security|updates)$/ {print $3; exit}'
 }
 
 mirror() {
@@ -29,13 +29,14 @@ in_suite() {
 # Reads the lists of a suite, once in a call of `lab`.
 declare -A read_suites=()
 read_lists() {
-  local suite=$1 own=$cache/apt/$1
+  local suite=$1 own=$cache/apt/$1 uri
   [[ -z "${read_suites[$suite]:-}" ]] || return 0
   mkdir -p "$own/lists/partial" "$own/archives/partial"
   : >"$own/status"
   local keyring=/usr/share/keyrings/debian-archive-keyring
   [[ -e "$keyring.gpg" ]] && keyring+=.gpg || keyring+=.pgp
-  printf 'deb [signed-by=%s] %s %s main\n' "$keyring" "$(mirror)" "$suite" >"$own/sources.list"
+  uri=$(mirror)
+  printf 'deb [signed-by=%s] %s %s main\n' "$keyring" "$uri" "$suite" >"$own/sources.list"
   in_suite "$suite" apt-get update >&2
   read_suites[$suite]=yes
 }

@@ -1,4 +1,7 @@
 // A PCI device without a netdev that could be taken: each state has its own message.
+#include <chrono>
+#include <thread>
+
 #include "lab.hpp"
 #include "support/catch.hpp"
 
@@ -10,7 +13,7 @@ using support::expect_error;
 using support::sh;
 
 const lab::Layout kLayout{.cards = {{{.vfs = 4, .mtu = 9000}, {.vfs = 0, .mtu = 9000}}}, .hcas = {lab::vf(1, 0), lab::vf(1, 1)}};
-const support::Json kNoWait{{"wait", {{"device", 0}}}};
+const support::Json kNoWait{{"wait", {{"device", "0s"}}}};
 
 support::Attachment attachment_of(const std::string& address, const Pod& pod) {
   auto attachment = lab::attachment(lab::pf(1), pod, kNoWait);
@@ -54,6 +57,22 @@ TEST_CASE("a VF that somebody has put into another namespace is refused, and the
   sh("ip link set " + name + " netns other");
   expect_error(attachment_of(function.address(), pod).add(), 100, {function.address(), "another network namespace", "/run/netns/other"});
   sh("ip netns exec other ip link set " + name + " netns 1");
+  support::expect_no_traces();
+}
+
+TEST_CASE("ADD waits for a VF whose netdev is not there yet") {
+  Scenario scenario{kLayout};
+  const Pod pod;
+  const auto function = lab::vf(1, 3);
+  auto attachment = attachment_of(function.address(), pod);
+  attachment.network["wait"]["device"] = "50s";
+  scenario.unbind(function);
+  support::Process process{support::program(attachment.to_call("ADD"))};
+  std::this_thread::sleep_for(std::chrono::seconds{1});
+  scenario.bind(function, "igbvf");
+  support::expect_success(support::answer(process.wait()));
+  CHECK(support::show_link("net1", "pod")["parentdev"] == function.address());
+  support::expect_success(attachment.del());
   support::expect_no_traces();
 }
 

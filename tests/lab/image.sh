@@ -21,15 +21,16 @@ archive() {
 make_userland() {
   local suite tree names
   suite=$(. /etc/os-release && echo "${VERSION_CODENAME:-}")
-  userland=$cache/userland/$suite.cpio
-  if [[ -e "$userland" && ! "$here/image.sh" -nt "$userland" ]]; then
+  userland=$cache/userland/$suite-$(fingerprint "$here/image.sh").cpio
+  if [[ -e "$userland" ]]; then
     return
   fi
   tree=$(mktemp -d "$scratch/userland.XXXXXX")
   mkdir -p "$cache/userland"
   merged_tree "$tree"
   read_lists "$suite"
-  mapfile -t names < <(closure "$suite" "${tools[@]}" | grep -vxF -f <(printf '%s\n' "${unneeded[@]}"))
+  names=$(closure "$suite" "${tools[@]}" | grep -vxF -f <(printf '%s\n' "${unneeded[@]}"))
+  mapfile -t names <<<"$names"
   unpack "$suite" "$tree" "${names[@]}"
   find "$tree/usr/lib/cni" -type f | grep -v -E "/($(IFS='|' && echo "${cni_plugins[*]}"))$" | xargs rm
   rm -rf "$tree"/usr/share/{bash-completion,lintian,bug,common-licenses,initramfs-tools} "$tree"/usr/lib/systemd/system "$tree/usr/lib/udev/hwdb.d"
@@ -42,13 +43,14 @@ make_userland() {
   printf 'root:x:0:0:root:/root:/bin/bash\n' >"$tree/etc/passwd"
   ldconfig -r "$tree"
   archive "$tree" "$userland"
+  find "$cache/userland" -name '*.cpio' -mmin +1440 -delete # superseded
   rm -r "$tree"
 }
 
 # The modules of the kernel in use, and those that were built for it. Sets kernel_modules.
 make_modules() {
-  kernel_modules=$products/modules.cpio
-  if [[ -e "$kernel_modules" && -z "$(find "$here/image.sh" "$products"/*.ko -newer "$kernel_modules")" ]]; then
+  kernel_modules=$products/modules-$(fingerprint "$here/image.sh" "$products"/*.ko).cpio
+  if [[ -e "$kernel_modules" ]]; then
     return
   fi
   local tree module file
@@ -73,6 +75,7 @@ make_modules() {
   merged_tree "$tree"
   depmod -b "$tree" "$release"
   archive "$tree" "$kernel_modules"
+  find "$products" -name '*.cpio' -mmin +1440 -delete
   rm -r "$tree"
 }
 

@@ -32,7 +32,7 @@ fetch_kernel() {
   [[ -n "$headers" ]] || fail "suite $suite has no kernel; name another one, or a folder, in $here/kernels"
   names=$(in_suite "$suite" apt-cache depends --recurse --important "$headers" "${headers/headers/image}" |
     grep -E '^linux-(image|modules|binary|base|headers|kbuild|compiler-gcc)-[0-9]' | grep -v -- '-unsigned$' | sort -u)
-  rm -rf "$kernel_files"
+  rm -rf "$kernel_files" "$cache/products/${headers#linux-headers-}"
   merged_tree "$kernel_files"
   mapfile -t names <<<"$names"
   unpack "$suite" "$kernel_files" "${names[@]}"
@@ -50,7 +50,7 @@ kernel_image() {
 # offsets that the kernel's Documentation/arch/x86/boot.rst gives.
 unpack_kernel_image() {
   local image=$1 unpacked=$2 sectors offset length magic
-  number_at() { od -An -t "u$2" -j "$1" -N "$2" "$image" | tr -d ' '; }
+  number_at() { od -An -t "u$2" -j "$1" -N "$2" "$image" | tr -d ' '; } # OFFSET BYTES
   sectors=$(number_at 497 1)
   offset=$(number_at 584 4)
   length=$(number_at 588 4)
@@ -63,17 +63,21 @@ unpack_kernel_image() {
     1f8b*) decompress=(gzip -dc) ;;
     *) fail "$image is compressed in a way that is not known here ($magic)" ;;
   esac
-  # The payload ends with its length, which the programs complain of.
+  # The payload ends with the length of what it unpacks to, of which the programs complain.
   tail -c "+$((offset + 1))" "$image" | head -c "$length" | "${decompress[@]}" >"$unpacked.new" 2>/dev/null || true
-  [[ "$(od -An -t x1 -N 4 "$unpacked.new" | tr -d ' ')" == 7f454c46 ]] || fail "$image does not contain an ELF kernel"
+  if [[ "$(od -An -t x1 -N 4 "$unpacked.new" | tr -d ' ')" != 7f454c46 ||
+    "$(stat -c %s "$unpacked.new")" != "$(number_at $((offset + length - 4)) 4)" ]]; then
+    fail "the kernel in $image could not be unpacked with ${decompress[0]}"
+  fi
   mv "$unpacked.new" "$unpacked"
 }
 
 # build_module FOLDER: makes the kernel module that it contains, and leaves it in $products.
 build_module() {
-  local source=$1 name
+  local source=$1 name built_from
   name=$(basename "$source")
-  if [[ -e "$products/$name.ko" && -z "$(find "$source" -newer "$products/$name.ko" -type f)" ]]; then
+  built_from=$(fingerprint "$source"/*)
+  if [[ "$(cat "$products/$name.built-from" 2>/dev/null)" == "$built_from" ]]; then
     return
   fi
   local work headers=$kernel_files/usr/src/linux-headers-$release
@@ -83,6 +87,7 @@ build_module() {
   sed -i -E "s#(^|[^.[:alnum:]_-])(/[^ ]*)?/usr/src/linux#\1$kernel_files/usr/src/linux#g" "$headers/Makefile"
   make_module -s -C "$headers" M="$work" CONFIG_DEBUG_INFO_BTF_MODULES= modules >&2
   strip --strip-debug -o "$products/$name.ko" "$work/$name.ko"
+  echo "$built_from" >"$products/$name.built-from"
   rm -r "$work"
 }
 
@@ -97,21 +102,24 @@ make_module() {
     fetch_compiler "$tree"
   fi
   # shellcheck disable=SC2016
-  tree=$tree cache=$cache unshare --mount bash -ec '
-    mkdir -p "$tree$cache"
+  tree=$tree cache=$cache files=$kernel_files unshare --mount bash -ec '
+    mkdir -p "$tree$cache" "$tree$files"
     mount --bind "$cache" "$tree$cache"
+    [[ "$files" == "$cache"/* ]] || mount --bind "$files" "$tree$files"
     mount -t proc proc "$tree/proc"
     mount --bind /dev "$tree/dev"
     exec chroot "$tree" /usr/bin/env -i PATH=/usr/bin:/usr/sbin make "$@"' make "$@"
 }
 
 fetch_compiler() {
-  local tree=$1 names
+  local tree=$1 names libelf
   read_lists "$compiler_release"
+  libelf=$(in_suite "$compiler_release" apt-cache pkgnames libelf1 | sort | tail -n 1) # libelf1t64 since Debian 13
   rm -rf "$tree"
   merged_tree "$tree"
   mkdir -p "$tree"/{proc,dev,tmp}
-  mapfile -t names < <(closure "$compiler_release" gcc make dash bash coreutils sed grep findutils mawk perl-base libelf1t64 libc6-dev)
+  names=$(closure "$compiler_release" gcc make dash bash coreutils sed grep findutils mawk perl-base "$libelf" libc6-dev)
+  mapfile -t names <<<"$names"
   unpack "$compiler_release" "$tree" "${names[@]}"
   ln -sfn dash "$tree/usr/bin/sh"
   ln -sfn mawk "$tree/usr/bin/awk"

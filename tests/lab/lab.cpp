@@ -76,6 +76,7 @@ std::map<std::string, std::string> look_at_machine() {
     machine[kRdmaDevice + name] = std::filesystem::weakly_canonical("/sys/class/infiniband/" + name + "/device").filename().string();
   }
   machine["records"] = sh("find /var/lib/cni/fabric-nic -name '*.json*' 2>/dev/null || true");
+  machine["addresses given"] = Json(reserved_addresses()).dump();
   machine["locks held"] = sh("grep -c FLOCK /proc/locks || true");
   return machine;
 }
@@ -209,6 +210,7 @@ Scenario::Scenario(const Layout& layout) : layout_(layout) {
   before_ = look_at_machine();
   if (was_restarted()) {
     before_["records"] = "";
+    before_["addresses given"] = "[]";
   }
 }
 
@@ -342,10 +344,6 @@ std::vector<std::string> reserved_addresses() {
   auto names = entries(std::string{kIpamFolder} + "/rail");
   std::erase_if(names, [](const std::string& name) { return !name.starts_with("10."); });
   return names;
-}
-
-void forget_reservations() {
-  std::filesystem::remove_all(kIpamFolder);
 }
 
 void wait_for_netdev(const Function& function) {

@@ -136,7 +136,6 @@ class Configured {
 /// The keys of an IPAM with one range, and the addresses that it has given and not got back.
 [[nodiscard]] Json host_local();
 [[nodiscard]] std::vector<std::string> reserved_addresses();
-void forget_reservations();
 
 /// Waits for the netdev of a function to be in the host.
 void wait_for_netdev(const Function& function);

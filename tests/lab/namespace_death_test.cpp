@@ -22,11 +22,6 @@ struct Attached {
     expect_success(attachment.add());
     sh("ip -n pod link property add dev net1 altname tenant && ip -n pod link set net1 alias tenant txqueuelen 77");
   }
-  ~Attached() { lab::forget_reservations(); }
-  Attached(const Attached&) = delete;
-  Attached& operator=(const Attached&) = delete;
-  Attached(Attached&&) = delete;
-  Attached& operator=(Attached&&) = delete;
 
   static Json keys() {
     auto keys = lab::host_local();
@@ -84,9 +79,15 @@ TEST_CASE("DEL after the namespace died restores a VF that the kernel has brough
 
 TEST_CASE("DEL right after the namespace died waits for the VF to come back") {
   const Scenario scenario{kLayout};
-  Attached attached{lab::vf(1, 0)};
-  attached.die();
-  attached.expect_home_after_del();
+  // Now and then the kernel is faster than the call.
+  bool was_away = false;
+  for (int attempt = 0; attempt < 5 && !was_away; ++attempt) {
+    Attached attached{lab::vf(1, 0)};
+    attached.die();
+    was_away = attached.function.netdev().empty();
+    attached.expect_home_after_del();
+  }
+  CHECK(was_away);
 }
 
 TEST_CASE("DEL after the namespace died restores a PF") {

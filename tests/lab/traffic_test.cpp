@@ -35,7 +35,6 @@ void ping_between(const lab::Function& left, const lab::Function& right) {
   expect_success(left_attachment.del());
   expect_success(right_attachment.del());
   support::expect_no_traces();
-  lab::forget_reservations();
 }
 
 }  // namespace

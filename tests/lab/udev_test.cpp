@@ -74,17 +74,19 @@ TEST_CASE("what udev does to a VF on its way home is in nobody's way: not in tha
     if (round == 1) {
       pod.destroy();
       expect_success(attachment.del());
-    } else if (round == 2) {
-      pod.destroy();
-      lab::wait_for_netdev(function);
-      Udev::settle();
-      expect_success(attachment.del());
     } else {
-      expect_success(attachment.del());
+      if (round == 2) {
+        pod.destroy();
+        lab::wait_for_netdev(function);
+        Udev::settle();
+      } else {
+        expect_success(attachment.del());
+      }
       const Pod next_pod{"next"};
       auto next = lab::attachment(function, next_pod, {{"mtu", 9000}});
       next.container = "c2";
       expect_success(next.add());
+      expect_success(attachment.del());
       expect_success(next.del());
     }
     expect_as_before();

@@ -43,7 +43,8 @@ struct hca_domain {
 };
 
 static LIST_HEAD(hcas);
-static DEFINE_MUTEX(hcas_mutex);
+static DEFINE_MUTEX(hcas_mutex);	/* within the lock of a function, as a driver's core takes them */
+static bool is_leaving;
 
 static struct hca *to_hca(struct ib_device *ib)
 {
@@ -228,7 +229,7 @@ static int create(struct pci_dev *function, const char *name)
 
 	if (find(function))
 		return -EEXIST;
-	if (!function->driver)
+	if (!function->driver || is_leaving)
 		return -ENODEV;
 	hca = ib_alloc_device(hca, ib);
 	if (!hca)
@@ -308,9 +309,12 @@ static int set_create(const char *text, const struct kernel_param *parameter)
 
 	if (!function)
 		return -ENODEV;
+	/* A driver that is leaving the function has done so before or after. */
+	device_lock(&function->dev);
 	mutex_lock(&hcas_mutex);
 	error = create(function, name);
 	mutex_unlock(&hcas_mutex);
+	device_unlock(&function->dev);
 	pci_dev_put(function);
 	return error;
 }
@@ -350,6 +354,7 @@ static void __exit lab_hca_exit(void)
 
 	bus_unregister_notifier(&pci_bus_type, &bus_events);
 	mutex_lock(&hcas_mutex);
+	is_leaving = true;
 	list_for_each_entry_safe(hca, next, &hcas, entry)
 		destroy(hca);
 	mutex_unlock(&hcas_mutex);
