@@ -52,7 +52,7 @@ closure() {
 unpack() {
   local suite=$1 folder=$2 downloads
   shift 2
-  downloads=$(mktemp -d "$scratch/download.XXXXXX")
+  downloads=$(mktemp -d -p "$scratch")
   mkdir -p "$folder"
   (cd "$downloads" && in_suite "$suite" apt-get download "$@" >&2)
   say "$suite: $# packages, $(du -sm "$downloads" | cut -f1) MiB"

@@ -25,7 +25,7 @@ make_userland() {
   if [[ -e "$userland" ]]; then
     return
   fi
-  tree=$(mktemp -d "$scratch/userland.XXXXXX")
+  tree=$(mktemp -d -p "$scratch")
   mkdir -p "$cache/userland"
   merged_tree "$tree"
   read_lists "$suite"
@@ -54,7 +54,7 @@ make_modules() {
     return
   fi
   local tree module file
-  tree=$(mktemp -d "$scratch/modules.XXXXXX")
+  tree=$(mktemp -d -p "$scratch")
   local folder=$tree/usr/lib/modules/$release
   mkdir -p "$folder/extra"
   cp "$kernel_files/lib/modules/$release"/modules.{order,builtin,builtin.modinfo} "$folder/"
@@ -82,7 +82,7 @@ make_modules() {
 # make_product FILE: the plugin, /init, and the programs of `programs`.
 make_product() {
   local tree program
-  tree=$(mktemp -d "$scratch/product.XXXXXX")
+  tree=$(mktemp -d -p "$scratch")
   mkdir -p "$tree"/{opt/cni/bin,usr/bin}
   install "$here/guest/init" "$tree/init"
   install "$here/guest/suite" "$tree/usr/bin/lab-suite"

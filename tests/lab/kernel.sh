@@ -81,7 +81,7 @@ build_module() {
     return
   fi
   local work headers=$kernel_files/usr/src/linux-headers-$release
-  work=$(mktemp -d "$scratch/module.XXXXXX")
+  work=$(mktemp -d -p "$scratch")
   cp "$source"/* "$work/"
   # The headers take it for granted that they lie in /usr/src.
   sed -i -E "s#(^|[^.[:alnum:]_-])(/[^ ]*)?/usr/src/linux#\1$kernel_files/usr/src/linux#g" "$headers/Makefile"

@@ -109,9 +109,11 @@ void make_vfs(int card, int number) {
   set_number_of_vfs(card, number);
   for (int each = 0; each < number; ++each) {
     wait_for_netdev(vf(card, each));
-    // The PF learns its MAC when it comes up for the first time, and says it from then on.
-    const auto name = vf(card, each).netdev();
-    sh("ip link set " + name + " up && ip link set " + name + " down");
+    // The PF learns its MAC when it comes up for the first time, and says it from then on. udev may rename it meanwhile.
+    wait_until("the VF to come up once", [&] {
+      const auto name = vf(card, each).netdev();
+      return support::run(support::shell("ip link set " + name + " up && ip link set " + name + " down")).status == 0;
+    });
   }
 }
 

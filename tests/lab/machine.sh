@@ -17,7 +17,7 @@ initcall_blacklist=crypto_kdf108_init,jent_mod_init,init_encrypted,load_system_c
 qemu() {
   local folder=$1 images
   shift
-  images=$(mktemp "$scratch/images.XXXXXX")
+  images=$(mktemp -p "$scratch")
   make_product "$images.product"
   cat "$userland" "$kernel_modules" "$images.product" >"$images"
   rm "$images.product"
@@ -33,7 +33,7 @@ qemu() {
 run_machine() {
   local time=$1 folder=$2 status=0 machine
   shift 2
-  [[ -n "$folder" ]] || folder=$(mktemp -d "$scratch/share.XXXXXX")
+  [[ -n "$folder" ]] || folder=$(mktemp -d -p "$scratch")
   rm -f "$folder"/{status,output,console,dmesg}
   printf '%q ' "$@" >"$folder/command"
   : >"$folder/output"
@@ -81,7 +81,7 @@ kernel_complaints='BUG:|Oops|WARNING: .* at |general protection|refcount_t:'
 
 run_shell() {
   local folder status=0
-  folder=$(mktemp -d "$scratch/share.XXXXXX")
+  folder=$(mktemp -d -p "$scratch")
   cp "$here/guest/shellrc" "$folder/"
   # Ctrl-C belongs to the shell in there.
   (qemu "$folder" -chardev stdio,id=terminal,signal=off -serial chardev:terminal -monitor none 2>"$folder/qemu") || status=$?

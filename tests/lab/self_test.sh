@@ -16,7 +16,7 @@ expect() {
 command_self_test() {
   local folder status=0 output first second
   prepare "$(default_kernel)"
-  folder=$(mktemp -d "$scratch/self-test.XXXXXX")
+  folder=$(mktemp -d -p "$scratch")
   mkdir "$folder/share"
 
   # Two at a time, each with a folder and a status of its own.
