@@ -28,6 +28,12 @@ is_installed() { [[ "$(dpkg-query -W -f='${db:Status-Status}\n' "$1" 2>/dev/null
 has_boost() { grep -qsE '^#define BOOST_VERSION (108[1-9]|109|1[1-9])' /usr/include/boost/version.hpp; }
 in_package_lists() { [[ -n "$(apt-cache madison "$1" 2>/dev/null)" ]]; }
 
+fail() {
+  echo "$*" >&2
+  exit 1
+}
+source "$(dirname "$(realpath "$0")")/lab/archive.sh"
+
 # An emulated card with virtual functions came with QEMU 8.0; Debian 12 has 7.2, and a newer one among its backports.
 has_igb() { command -v qemu-system-x86_64 >/dev/null && qemu-system-x86_64 -device help | grep -q '^name "igb"'; }
 install_qemu() {
@@ -41,14 +47,12 @@ install_qemu() {
   mkdir -p "$lists/parts" "$lists/lists/partial"
   cp -r /etc/apt/sources.list.d/. "$lists/parts/"
   [[ ! -e /etc/apt/sources.list ]] || cp /etc/apt/sources.list "$lists/parts/machine.list"
-  # shellcheck disable=SC2016
-  apt-get indextargets --format 'deb [signed-by=/usr/share/keyrings/debian-archive-keyring.gpg] $(REPO_URI) $(CODENAME)-backports $(COMPONENT)' 'Created-By: Packages' 'Origin: Debian' |
-    grep -vE '(-security|-updates)-backports ' | sort -u >"$lists/parts/backports.list"
+  source_line "$(own_release)-backports" >"$lists/parts/backports.list"
   local apt=(apt-get -o Dir::Etc::sourcelist=/dev/null -o Dir::Etc::sourceparts="$lists/parts" -o Dir::State::Lists="$lists/lists"
     -o Dir::Cache::pkgcache= -o Dir::Cache::srcpkgcache=)
   "${apt[@]}" update &&
     DEBIAN_FRONTEND=noninteractive "${apt[@]}" install --yes --no-install-recommends --no-remove --target-release \
-      "$(. /etc/os-release && echo "$VERSION_CODENAME")-backports" qemu-system-x86 || status=$?
+      "$(own_release)-backports" qemu-system-x86 || status=$?
   rm -r "$lists"
   return "$status"
 }
@@ -87,7 +91,7 @@ install_missing() {
 
 echo "Installing: ${missing[*]}"
 if [[ "${missing[-1]}" == qemu-system-x86 ]]; then
-  [[ -n "$(apt-get indextargets 'Created-By: Packages')" ]] || apt-get update
+  [[ -n "$(known_mirror)" ]] || apt-get update
   install_qemu
   unset 'missing[-1]'
   ((${#missing[@]} > 0)) || exit 0

@@ -12,20 +12,13 @@ using support::expect_success;
 using support::Json;
 using support::sh;
 
-const lab::Layout kLayout{.cards = {{{.vfs = 4, .mtu = 9000}, {.vfs = 0, .mtu = 9000}}}, .hcas = {lab::vf(1, 0), lab::vf(1, 1)}};
 const auto kFunction = lab::vf(1, 0);
-
-Json keys() {
-  auto keys = lab::host_local();
-  keys["mtu"] = 9000;
-  return keys;
-}
 
 /// Attaches a VF that its host had configured.
 support::Attachment attach(const lab::Function& function, const Pod& pod, const std::string& container) {
   Configured nic{function};
   nic.forget();
-  auto attachment = lab::attachment(function, pod, keys());
+  auto attachment = lab::attachment(function, pod, lab::full_size_with_address());
   attachment.container = container;
   const auto records = support::record_files().size();
   const auto addresses = lab::reserved_addresses().size();
@@ -61,7 +54,7 @@ void expect_as(const support::Snapshot& configured) {
 
 void attach_and_detach_another() {
   const Pod pod{"next"};
-  auto next = lab::attachment(kFunction, pod, keys());
+  auto next = lab::attachment(kFunction, pod, lab::full_size_with_address());
   next.container = "c2";
   expect_success(next.add());
   CHECK(support::show_link("net1", "next")["mtu"] == 9000);
@@ -69,57 +62,58 @@ void attach_and_detach_another() {
   expect_success(next.del());
 }
 
+/// The late DEL comes before the device goes to another pod, or after.
+void expect_left_alone_by_del(const support::Attachment& late) {
+  const auto configured = configure_anew();
+  expect_success(late.del());
+  expect_as(configured);
+  attach_and_detach_another();
+  expect_as(configured);
+}
+
+void expect_left_alone_by_add(const support::Attachment& late) {
+  const auto configured = configure_anew();
+  attach_and_detach_another();
+  expect_as(configured);
+  expect_success(late.del());
+  expect_as(configured);
+}
+
 }  // namespace
 
 TEST_CASE("DEL leaves a VF alone that was made anew since, and settles IPAM") {
-  Scenario scenario{kLayout};
+  Scenario scenario{lab::kLayout};
   const auto attachment = attach_and_die();
   scenario.make_vfs_anew(1);
-  const auto configured = configure_anew();
-  expect_success(attachment.del());
-  expect_as(configured);
-  attach_and_detach_another();
-  expect_as(configured);
+  expect_left_alone_by_del(attachment);
 }
 
 TEST_CASE("ADD of another pod leaves a VF as it is that was made anew since, and settles IPAM") {
-  Scenario scenario{kLayout};
+  Scenario scenario{lab::kLayout};
   const auto attachment = attach_and_die();
   scenario.make_vfs_anew(1);
-  const auto configured = configure_anew();
-  attach_and_detach_another();
-  expect_as(configured);
-  expect_success(attachment.del());
-  expect_as(configured);
+  expect_left_alone_by_add(attachment);
 }
 
 TEST_CASE("DEL leaves a VF alone whose driver was bound anew since, and settles IPAM") {
-  Scenario scenario{kLayout};
+  Scenario scenario{lab::kLayout};
   const auto attachment = attach_and_die();
   scenario.unbind(kFunction);
   scenario.bind(kFunction, "igbvf");
-  const auto configured = configure_anew();
-  expect_success(attachment.del());
-  expect_as(configured);
-  attach_and_detach_another();
-  expect_as(configured);
+  expect_left_alone_by_del(attachment);
 }
 
 TEST_CASE("ADD of another pod leaves a VF as it is whose driver was bound anew since, and settles IPAM") {
-  Scenario scenario{kLayout};
+  Scenario scenario{lab::kLayout};
   const auto attachment = attach_and_die();
   scenario.unbind(kFunction);
   scenario.bind(kFunction, "igbvf");
-  const auto configured = configure_anew();
-  attach_and_detach_another();
-  expect_as(configured);
-  expect_success(attachment.del());
-  expect_as(configured);
+  expect_left_alone_by_add(attachment);
 }
 
 TEST_CASE("DEL and the next ADD after a reboot leave the VFs alone, and settle IPAM") {
   const auto function_of_del = lab::vf(1, 1);
-  Scenario scenario{kLayout};
+  Scenario scenario{lab::kLayout};
   if (!lab::was_restarted()) {
     const Pod pod;
     const Pod pod_too{"other"};
@@ -133,7 +127,7 @@ TEST_CASE("DEL and the next ADD after a reboot leave the VFs alone, and settle I
   const auto configured = configure_anew(function_of_del);
   sh("ip link set " + function_of_del.netdev() + " address 02:00:00:00:ab:98");
   Pod pod;
-  auto attachment = lab::attachment(function_of_del, pod, keys());
+  auto attachment = lab::attachment(function_of_del, pod, lab::full_size_with_address());
   attachment.container = "c3";
   pod.destroy();
   expect_success(attachment.del());
@@ -148,11 +142,11 @@ TEST_CASE("DEL and the next ADD after a reboot leave the VFs alone, and settle I
 }
 
 TEST_CASE("VFs that are taken away under a pod: CHECK says what is gone, DEL succeeds and IPAM gets its address back") {
-  Scenario scenario{kLayout};
+  Scenario scenario{lab::kLayout};
   Configured nic{kFunction};
   nic.forget();
   const Pod pod;
-  const auto attachment = lab::attachment(kFunction, pod, keys());
+  const auto attachment = lab::attachment(kFunction, pod, lab::full_size_with_address());
   const auto address = kFunction.address();
   const auto result = expect_success(attachment.add());
   REQUIRE(lab::reserved_addresses().size() == 1);

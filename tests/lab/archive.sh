@@ -1,4 +1,8 @@
-# Packages of any suite of the Debian archive, unpacked and never installed, without a trace in the machine's own apt. Sourced by `lab`.
+# Packages of any suite of the Debian archive, unpacked and never installed, without a trace in the machine's own apt. Sourced by `lab`, and by
+# install-dependencies.sh for what it says of the archive.
+
+# The Debian release of this machine.
+own_release() { . /etc/os-release && echo "${VERSION_CODENAME:-}"; }
 
 # The mirror that this machine's apt uses for Debian; empty where it has not read its lists.
 known_mirror() {
@@ -7,15 +11,17 @@ known_mirror() {
     awk -F '|' '$1 == "Debian" && $2 !~ /-(security|updates)$/ {print $3; exit}'
 }
 
-mirror() {
-  local found
+# source_line SUITE: for a list of apt's sources, on the mirror that this machine uses.
+source_line() {
+  local suite=$1 found keyring=/usr/share/keyrings/debian-archive-keyring
   found=$(known_mirror)
   if [[ -z "$found" ]]; then
     apt-get -qq update >&2
     found=$(known_mirror)
   fi
   [[ -n "$found" ]] || fail "this machine's apt knows no Debian archive"
-  printf '%s' "$found"
+  [[ -e "$keyring.gpg" ]] && keyring+=.gpg || keyring+=.pgp
+  printf 'deb [signed-by=%s] %s %s main\n' "$keyring" "$found" "$suite"
 }
 
 # in_suite SUITE PROGRAM ARGUMENT...: apt-get or apt-cache, for which nothing but that suite exists and nothing is installed.
@@ -29,14 +35,11 @@ in_suite() {
 # Reads the lists of a suite, once in a call of `lab`.
 declare -A read_suites=()
 read_lists() {
-  local suite=$1 own=$cache/apt/$1 uri
+  local suite=$1 own=$cache/apt/$1
   [[ -z "${read_suites[$suite]:-}" ]] || return 0
   mkdir -p "$own/lists/partial" "$own/archives/partial"
   : >"$own/status"
-  local keyring=/usr/share/keyrings/debian-archive-keyring
-  [[ -e "$keyring.gpg" ]] && keyring+=.gpg || keyring+=.pgp
-  uri=$(mirror)
-  printf 'deb [signed-by=%s] %s %s main\n' "$keyring" "$uri" "$suite" >"$own/sources.list"
+  source_line "$suite" >"$own/sources.list"
   in_suite "$suite" apt-get update >&2
   read_suites[$suite]=yes
 }

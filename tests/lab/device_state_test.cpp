@@ -12,7 +12,6 @@ using lab::Scenario;
 using support::expect_error;
 using support::sh;
 
-const lab::Layout kLayout{.cards = {{{.vfs = 4, .mtu = 9000}, {.vfs = 0, .mtu = 9000}}}, .hcas = {lab::vf(1, 0), lab::vf(1, 1)}};
 const support::Json kNoWait{{"wait", {{"device", "0s"}}}};
 
 support::Attachment attachment_of(const std::string& address, const Pod& pod) {
@@ -24,14 +23,14 @@ support::Attachment attachment_of(const std::string& address, const Pod& pod) {
 }  // namespace
 
 TEST_CASE("a device that is not there: ADD can be tried again, and the device is named") {
-  const Scenario scenario{kLayout};
+  const Scenario scenario{lab::kLayout};
   const Pod pod;
   expect_error(attachment_of("0000:01:1f.7", pod).add(), 11, {"0000:01:1f.7", "no such device"});
   support::expect_no_traces();
 }
 
 TEST_CASE("a VF without a driver, and one bound to vfio-pci, are refused with their state and what to do") {
-  Scenario scenario{kLayout};
+  Scenario scenario{lab::kLayout};
   const Pod pod;
   const auto function = lab::vf(1, 3);
   const auto attachment = attachment_of(function.address(), pod);
@@ -49,7 +48,7 @@ TEST_CASE("a VF without a driver, and one bound to vfio-pci, are refused with th
 }
 
 TEST_CASE("a VF that somebody has put into another namespace is refused, and the holder of the namespace named") {
-  const Scenario scenario{kLayout};
+  const Scenario scenario{lab::kLayout};
   const Pod pod;
   Pod other{"other"};
   const auto function = lab::vf(1, 3);
@@ -61,7 +60,7 @@ TEST_CASE("a VF that somebody has put into another namespace is refused, and the
 }
 
 TEST_CASE("ADD waits for a VF whose netdev is not there yet") {
-  Scenario scenario{kLayout};
+  Scenario scenario{lab::kLayout};
   const Pod pod;
   const auto function = lab::vf(1, 3);
   auto attachment = attachment_of(function.address(), pod);
@@ -77,7 +76,7 @@ TEST_CASE("ADD waits for a VF whose netdev is not there yet") {
 }
 
 TEST_CASE("a device that its driver has given no netdev: ADD can be tried again, and the driver is named") {
-  const Scenario scenario{kLayout};
+  const Scenario scenario{lab::kLayout};
   const Pod pod;
   // The root port of the first card: to the plugin a device whose driver is still starting.
   expect_error(attachment_of("0000:00:01.0", pod).add(), 11, {"0000:00:01.0", "'pcieport'", "no network interface yet"});

@@ -20,7 +20,7 @@ archive() {
 # The root file system: Debian's packages of the release that the tests were built on. Sets userland.
 make_userland() {
   local suite tree names
-  suite=$(. /etc/os-release && echo "${VERSION_CODENAME:-}")
+  suite=$(own_release)
   userland=$cache/userland/$suite-$(fingerprint "$here/image.sh").cpio
   if [[ -e "$userland" ]]; then
     return

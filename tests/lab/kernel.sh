@@ -1,14 +1,13 @@
-# The lab's kernels and the modules that are built for them. Sourced by `lab`; `use_kernel` sets kernel, release and kernel_files.
+# The lab's kernels and the modules that are built for them. Sourced by `lab`.
 
 kernel_names() { awk '!/^#/ && NF {print $1}' "$here/kernels"; }
 
-# use_kernel NAME: unpacks it once; from then on `release` is its uname -r and `kernel_files` where its packages are unpacked.
+# use_kernel NAME: unpacks it once; from then on `release` is its uname -r, `kernel_files` where its packages are unpacked, `products` where
+# what is made of them is, and `compiler_release` the Debian release that builds for it.
 use_kernel() {
-  kernel=$1
-  local suite compiler
-  read -r suite compiler < <(awk -v name="$kernel" '$1 == name {print $2, $3}' "$here/kernels") ||
+  local kernel=$1 suite
+  read -r suite compiler_release < <(awk -v name="$kernel" '$1 == name {print $2, $3}' "$here/kernels") ||
     fail "there is no kernel '$kernel'; there are: $(kernel_names | paste -sd ' ')"
-  compiler_release=$compiler
   kernel_files=$cache/kernels/$kernel
   if [[ "$suite" == /* ]]; then
     kernel_files=$suite
@@ -93,7 +92,7 @@ build_module() {
 
 # make, as the headers want it: their programs and flags are those of the release they were built in.
 make_module() {
-  if [[ "$(. /etc/os-release && echo "${VERSION_CODENAME:-}")" == "$compiler_release" ]]; then
+  if [[ "$(own_release)" == "$compiler_release" ]]; then
     make "$@"
     return
   fi

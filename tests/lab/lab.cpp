@@ -12,6 +12,7 @@ namespace lab {
 
 namespace {
 
+using netlink::directory_entries;
 using support::sh;
 using support::wait_until;
 
@@ -23,12 +24,8 @@ const std::string kLink = "link ";
 const std::string kVfs = "VFs of ";
 const std::string kRdmaDevice = "RDMA device ";
 
-std::vector<std::string> entries(const std::string& folder) {
-  return netlink::directory_entries(folder);
-}
-
 std::string only_entry(const std::string& folder) {
-  const auto names = entries(folder);
+  const auto names = directory_entries(folder);
   return names.empty() ? "" : names.front();
 }
 
@@ -53,8 +50,10 @@ Json lasting(Json link) {
 void add_links(std::map<std::string, std::string>& machine) {
   for (auto link : support::ip_json("-d link show")) {
     const auto name = link["ifname"].get<std::string>();
-    machine[kVfs + link.value("parentdev", "")] = link.value("vfinfo_list", Json::array()).dump();
-    link.erase("vfinfo_list");
+    if (link.contains("vfinfo_list")) {
+      machine[kVfs + link["parentdev"].get<std::string>()] = link["vfinfo_list"].dump();
+      link.erase("vfinfo_list");
+    }
     machine[kLink + name] = lasting(link).dump();
   }
   for (const auto& entry : support::ip_json("addr show")) {
@@ -66,34 +65,15 @@ void add_links(std::map<std::string, std::string>& machine) {
   }
 }
 
-/// All that a test could leave behind.
-std::map<std::string, std::string> look_at_machine() {
-  std::map<std::string, std::string> machine;
-  add_links(machine);
-  machine["namespaces"] = sh("ip netns list");
-  machine["RDMA mode"] = sh("rdma system");
-  for (const auto& name : entries("/sys/class/infiniband")) {
-    machine[kRdmaDevice + name] = std::filesystem::weakly_canonical("/sys/class/infiniband/" + name + "/device").filename().string();
-  }
-  machine["records"] = sh("find /var/lib/cni/fabric-nic -name '*.json*' 2>/dev/null || true");
-  machine["addresses given"] = Json(reserved_addresses()).dump();
-  machine["locks held"] = sh("grep -c FLOCK /proc/locks || true");
-  return machine;
-}
-
 /// What the machine has of a card's virtual functions, whose addresses all begin alike.
 void forget_vfs(std::map<std::string, std::string>& machine, int card) {
   const auto beginning = "0000:0" + std::to_string(card) + ":1";
   std::erase_if(machine, [&](const auto& entry) {
     const auto& [key, value] = entry;
-    return key == kVfs + pf(card).address() || (key.starts_with(kVfs) && key.find(beginning) != std::string::npos) ||
+    return key == kVfs + pf(card).address() ||
            (key.starts_with(kLink) && value.find("\"parentdev\":\"" + beginning) != std::string::npos) ||
            (key.starts_with(kRdmaDevice) && value.starts_with(beginning));
   });
-}
-
-bool is_of_card(const Function& function, int card) {
-  return function.card == card && function.vf;
 }
 
 void set_number_of_vfs(int card, int number) {
@@ -141,7 +121,7 @@ void write_parameter(const std::string& parameter, const std::string& value) {
 
 std::set<std::string> hca_functions() {
   std::set<std::string> functions;
-  for (const auto& name : entries("/sys/class/infiniband")) {
+  for (const auto& name : directory_entries("/sys/class/infiniband")) {
     if (!name.starts_with("rxe")) {
       functions.insert(std::filesystem::canonical("/sys/class/infiniband/" + name + "/device").filename());
     }
@@ -155,7 +135,7 @@ std::string rxe_name(const Function& function) {
 
 /// All anew, so that each has the name that its place in the list gives it.
 void set_rdma_devices(const Layout& layout) {
-  for (const auto& name : entries("/sys/class/infiniband")) {
+  for (const auto& name : directory_entries("/sys/class/infiniband")) {
     if (name.starts_with("rxe")) {
       sh("rdma link delete " + name);
     }
@@ -172,6 +152,7 @@ void set_rdma_devices(const Layout& layout) {
   }
 }
 
+const std::string kAltnames = " altname left-rail altname enp1s16f9000np0s0v0";
 const std::map<std::string, std::string> kSysctls{{"ipv4/conf/IFNAME/arp_ignore", "1"},
                                                   {"ipv4/conf/IFNAME/rp_filter", "2"},
                                                   {"ipv6/conf/IFNAME/accept_ra", "0"},
@@ -202,6 +183,22 @@ std::string Function::rdma_device() const {
   return only_entry(sysfs() + "/infiniband");
 }
 
+const Layout kLayout{.cards = {{{.vfs = 4, .mtu = 9000}, {.vfs = 0, .mtu = 9000}}}, .hcas = {vf(1, 0), vf(1, 1)}};
+
+std::map<std::string, std::string> look_at_machine() {
+  std::map<std::string, std::string> machine;
+  add_links(machine);
+  machine["namespaces"] = sh("ip netns list");
+  machine["RDMA mode"] = sh("rdma system");
+  for (const auto& name : directory_entries("/sys/class/infiniband")) {
+    machine[kRdmaDevice + name] = std::filesystem::weakly_canonical("/sys/class/infiniband/" + name + "/device").filename().string();
+  }
+  machine["records"] = sh("find /var/lib/cni/fabric-nic -name '*.json*' 2>/dev/null || true");
+  machine["addresses given"] = Json(reserved_addresses()).dump();
+  machine["locks held"] = sh("grep -c FLOCK /proc/locks || true");
+  return machine;
+}
+
 Scenario::Scenario(const Layout& layout) : layout_(layout) {
   sh("modprobe -a igb igbvf lab_hca rdma_rxe && modprobe dummy numdummies=0");
   for (int card = 1; card <= 2; ++card) {
@@ -223,13 +220,13 @@ Scenario::~Scenario() {
   try {
     for (int card = 1; card <= 2; ++card) {
       if (are_vfs_made_anew_.at(static_cast<std::size_t>(card - 1))) {
-        make_vfs(card, 0);
-        forget_vfs(before_, card);
+        set_number_of_vfs(card, 0);
       }
     }
     auto after = look_at_machine();
     for (int card = 1; card <= 2; ++card) {
       if (are_vfs_made_anew_.at(static_cast<std::size_t>(card - 1))) {
+        forget_vfs(before_, card);
         forget_vfs(after, card);
       }
     }
@@ -248,7 +245,7 @@ void Scenario::make_vfs_anew(int card) {
   are_vfs_made_anew_.at(static_cast<std::size_t>(card - 1)) = true;
   make_vfs(card, layout_.cards.at(static_cast<std::size_t>(card - 1)).vfs);
   for (const auto& function : layout_.hcas) {
-    if (is_of_card(function, card)) {
+    if (function.card == card && function.vf) {
       write_parameter("create", function.address());
     }
   }
@@ -289,7 +286,7 @@ Configured::Configured(const Function& function) : function_(function), first_na
   first_mtu_ = link["mtu"].dump();
   const std::string rail = kName;
   sh("ip link set " + first_name_ + " down && ip link set " + first_name_ + " name " + rail);
-  sh("ip link property add dev " + rail + " altname left-rail altname enp1s16f9000np0s0v0");
+  sh("ip link property add dev " + rail + kAltnames);
   sh("ip link set " + rail + " alias 'rail of rack 7' mtu 1400 address 02:00:00:00:ab:01 txqueuelen 500");
   sh("ip link set " + rail + " promisc on allmulticast on up");
   wait_for_carrier(rail);
@@ -309,11 +306,10 @@ Configured::~Configured() {
   for (const auto& [path, value] : first_sysctls_) {
     write_sysctl(path, value);
   }
-  const auto ending =
-      support::run(support::shell("ip link set " + rail + " down promisc off allmulticast off && ip link set " + rail + " alias '' mtu " +
-                                  first_mtu_ + " address " + first_mac_ + " txqueuelen 1000 && ip link property del dev " + rail +
-                                  " altname left-rail altname enp1s16f9000np0s0v0 && ip link set " + rail + " name " + first_name_ +
-                                  (function_.vf ? "" : " && ip link set " + first_name_ + " up")));
+  const auto ending = support::run(
+      support::shell("ip link set " + rail + " down promisc off allmulticast off && ip link set " + rail + " alias '' mtu " + first_mtu_ +
+                     " address " + first_mac_ + " txqueuelen 1000 && ip link property del dev " + rail + kAltnames + " && ip link set " +
+                     rail + " name " + first_name_ + (function_.vf ? "" : " && ip link set " + first_name_ + " up")));
   if (ending.status != 0) {
     FAIL_CHECK("the NIC could not be cleared: " << ending.err);
   }
@@ -335,15 +331,16 @@ support::Attachment attachment(const Function& function, const Pod& pod, const J
   return attachment;
 }
 
-Json host_local() {
-  return {{"ipam",
+Json full_size_with_address() {
+  return {{"mtu", 9000},
+          {"ipam",
            {{"type", "host-local"},
             {"dataDir", kIpamFolder},
             {"ranges", Json::array({Json::array({{{"subnet", "10.7.0.0/24"}, {"rangeStart", "10.7.0.10"}}})})}}}};
 }
 
 std::vector<std::string> reserved_addresses() {
-  auto names = entries(std::string{kIpamFolder} + "/rail");
+  auto names = directory_entries(std::string{kIpamFolder} + "/rail");
   std::erase_if(names, [](const std::string& name) { return !name.starts_with("10."); });
   return names;
 }

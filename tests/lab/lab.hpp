@@ -54,6 +54,12 @@ struct Layout {
   std::vector<Function> rxes = {};  ///< have an rxe device, with real GIDs and traffic, which a move of the netdev ends
 };
 
+/// What most tests start from. What they share costs nothing: see Scenario.
+extern const Layout kLayout;
+
+/// All that a test could leave behind, by what it is.
+[[nodiscard]] std::map<std::string, std::string> look_at_machine();
+
 /// The machine in a layout. What is so already stays: making virtual functions takes seconds. At its end the machine has to be as it was at
 /// its beginning, which is checked.
 class Scenario {
@@ -133,8 +139,8 @@ class Configured {
 
 /// An attachment of the function, which a device plugin chose.
 [[nodiscard]] support::Attachment attachment(const Function& function, const Pod& pod, const Json& keys = Json::object());
-/// The keys of an IPAM with one range, and the addresses that it has given and not got back.
-[[nodiscard]] Json host_local();
+/// The keys of an attachment with an MTU of 9000 and an address of host-local's; the addresses that it has given and not got back.
+[[nodiscard]] Json full_size_with_address();
 [[nodiscard]] std::vector<std::string> reserved_addresses();
 
 /// Waits for the netdev of a function to be in the host.

@@ -14,19 +14,12 @@ using support::expect_success;
 using support::Json;
 using support::sh;
 
-const lab::Layout kLayout{.cards = {{{.vfs = 4, .mtu = 9000}, {.vfs = 0, .mtu = 9000}}}, .hcas = {lab::vf(1, 0), lab::vf(1, 1)}};
-
 /// A NIC in a pod that has changed it.
 struct Attached {
-  explicit Attached(const Function& which) : function(which), nic(which), attachment(lab::attachment(which, pod, keys())) {
+  explicit Attached(const Function& which)
+      : function(which), nic(which), attachment(lab::attachment(which, pod, lab::full_size_with_address())) {
     expect_success(attachment.add());
     sh("ip -n pod link property add dev net1 altname tenant && ip -n pod link set net1 alias tenant txqueuelen 77");
-  }
-
-  static Json keys() {
-    auto keys = lab::host_local();
-    keys["mtu"] = 9000;
-    return keys;
   }
 
   void die() {
@@ -69,7 +62,7 @@ class Squatter {
 }  // namespace
 
 TEST_CASE("DEL after the namespace died restores a VF that the kernel has brought back") {
-  const Scenario scenario{kLayout};
+  const Scenario scenario{lab::kLayout};
   Attached attached{lab::vf(1, 0)};
   attached.die();
   lab::wait_for_netdev(attached.function);
@@ -78,7 +71,7 @@ TEST_CASE("DEL after the namespace died restores a VF that the kernel has brough
 }
 
 TEST_CASE("DEL right after the namespace died waits for the VF to come back") {
-  const Scenario scenario{kLayout};
+  const Scenario scenario{lab::kLayout};
   // Now and then the kernel is faster than the call.
   bool was_away = false;
   for (int attempt = 0; attempt < 5 && !was_away; ++attempt) {
@@ -91,14 +84,14 @@ TEST_CASE("DEL right after the namespace died waits for the VF to come back") {
 }
 
 TEST_CASE("DEL after the namespace died restores a PF") {
-  const Scenario scenario{kLayout};
+  const Scenario scenario{lab::kLayout};
   Attached attached{lab::pf(2)};
   attached.die();
   attached.expect_home_after_del();
 }
 
 TEST_CASE("DEL after the namespace died finds a VF whose name in the pod was taken in the host") {
-  const Scenario scenario{kLayout};
+  const Scenario scenario{lab::kLayout};
   Attached attached{lab::vf(1, 1)};
   const Squatter squatter{"net1"};
   attached.die();
@@ -109,7 +102,7 @@ TEST_CASE("DEL after the namespace died finds a VF whose name in the pod was tak
 }
 
 TEST_CASE("DEL after the namespace died leaves the name of a VF to who took it in the host, and an altname too") {
-  const Scenario scenario{kLayout};
+  const Scenario scenario{lab::kLayout};
   Attached attached{lab::vf(1, 1)};
   Squatter squatter{Configured::kName};
   sh("ip link property add dev rail0 altname left-rail");
@@ -128,7 +121,7 @@ TEST_CASE("DEL after the namespace died leaves the name of a VF to who took it i
 }
 
 TEST_CASE("DEL takes a VF out of a namespace that has lost its name and is held by a process") {
-  const Scenario scenario{kLayout};
+  const Scenario scenario{lab::kLayout};
   Attached attached{lab::vf(1, 0)};
   const support::Holder holder{"pod"};
   attached.die();
@@ -136,11 +129,11 @@ TEST_CASE("DEL takes a VF out of a namespace that has lost its name and is held 
 }
 
 TEST_CASE("the next ADD restores a VF whose namespace died without a DEL, and its late DEL changes nothing") {
-  const Scenario scenario{kLayout};
+  const Scenario scenario{lab::kLayout};
   Attached attached{lab::vf(1, 0)};
   attached.die();
   const Pod next_pod{"next"};
-  auto next = lab::attachment(attached.function, next_pod, Attached::keys());
+  auto next = lab::attachment(attached.function, next_pod, lab::full_size_with_address());
   next.container = "c2";
   expect_success(next.add());
   CHECK(support::show_link("net1", "next")["parentdev"] == attached.function.address());

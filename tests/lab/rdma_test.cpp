@@ -4,7 +4,6 @@
 
 namespace {
 
-using lab::Layout;
 using lab::Pod;
 using lab::RdmaMode;
 using lab::Scenario;
@@ -25,7 +24,7 @@ Json port(const std::string& device, const std::string& net_ns = {}) {
 }  // namespace
 
 TEST_CASE("a test HCA hangs below its function, has its netdev's port, and follows and survives its moves") {
-  const Scenario scenario{{.cards = {{{.vfs = 4, .mtu = 9000}, {.vfs = 0, .mtu = 9000}}}, .hcas = {lab::vf(1, 0), lab::vf(1, 1)}}};
+  const Scenario scenario{lab::kLayout};
   const auto function = lab::vf(1, 0);
   CHECK(function.rdma_device() == "mlx5_0");
   CHECK(lab::vf(1, 1).rdma_device() == "mlx5_1");
@@ -44,8 +43,9 @@ TEST_CASE("a test HCA hangs below its function, has its netdev's port, and follo
 }
 
 TEST_CASE("in exclusive mode a test HCA moves to the pod, works there, and comes back when the namespace dies") {
-  const Scenario scenario{
-      {.cards = {{{.vfs = 4, .mtu = 9000}, {.vfs = 0, .mtu = 9000}}}, .mode = RdmaMode::exclusive, .hcas = {lab::vf(1, 0), lab::vf(1, 1)}}};
+  auto layout = lab::kLayout;
+  layout.mode = RdmaMode::exclusive;
+  const Scenario scenario{layout};
   const auto function = lab::vf(1, 0);
   const auto name = function.netdev();
   Pod pod;
@@ -68,7 +68,7 @@ TEST_CASE("in exclusive mode a test HCA moves to the pod, works there, and comes
 }
 
 TEST_CASE("a test HCA goes with the driver of its function, and can be made again under a name") {
-  Scenario scenario{{.cards = {{{.vfs = 4, .mtu = 9000}, {.vfs = 0, .mtu = 9000}}}, .hcas = {lab::vf(1, 0), lab::vf(1, 1)}}};
+  Scenario scenario{lab::kLayout};
   const auto function = lab::vf(1, 1);
   scenario.unbind(function);
   CHECK(function.rdma_device() == "");

@@ -13,8 +13,7 @@ using support::Json;
 void ping_between(const lab::Function& left, const lab::Function& right) {
   const Pod left_pod{"left"};
   const Pod right_pod{"right"};
-  auto keys = lab::host_local();
-  keys["mtu"] = 9000;
+  const auto keys = lab::full_size_with_address();
   const auto left_attachment = lab::attachment(left, left_pod, keys);
   auto right_attachment = lab::attachment(right, right_pod, keys);
   right_attachment.container = "c2";
@@ -40,7 +39,7 @@ void ping_between(const lab::Function& left, const lab::Function& right) {
 }  // namespace
 
 TEST_CASE("full-size frames pass between two pods on VFs of one card") {
-  const Scenario scenario{{.cards = {{{.vfs = 4, .mtu = 9000}, {.vfs = 0, .mtu = 9000}}}, .hcas = {lab::vf(1, 0), lab::vf(1, 1)}}};
+  const Scenario scenario{lab::kLayout};
   ping_between(lab::vf(1, 0), lab::vf(1, 1));
 }
 

@@ -12,8 +12,6 @@ using lab::Scenario;
 using support::expect_success;
 using support::sh;
 
-const lab::Layout kLayout{.cards = {{{.vfs = 4, .mtu = 9000}, {.vfs = 0, .mtu = 9000}}}, .hcas = {lab::vf(1, 0), lab::vf(1, 1)}};
-
 /// A daemon that names the VF `fabric0`, adds altnames and sets alias and MTU.
 class Udev {
  public:
@@ -47,7 +45,7 @@ class Udev {
 }  // namespace
 
 TEST_CASE("what udev does to a VF on its way home is in nobody's way: not in that of DEL, of the next ADD, or after a namespace died") {
-  Scenario scenario{kLayout};
+  Scenario scenario{lab::kLayout};
   const auto function = lab::vf(1, 0);
   const Udev udev{function};
   scenario.make_vfs_anew(1);

@@ -6,14 +6,11 @@ namespace {
 
 using lab::Configured;
 using lab::Function;
-using lab::Layout;
 using lab::Pod;
 using lab::Scenario;
 using support::expect_success;
 using support::Json;
 using support::sh;
-
-const Layout kLayout{.cards = {{{.vfs = 4, .mtu = 9000}, {.vfs = 0, .mtu = 9000}}}, .hcas = {lab::vf(1, 0), lab::vf(1, 1)}};
 
 /// Out with an MTU of 9000 and home; `in_pod` is what happens between.
 template <typename Action>
@@ -42,17 +39,17 @@ void go_out_and_home(const Function& function, const Action& in_pod) {
 }  // namespace
 
 TEST_CASE("a VF goes into a pod as a whole NIC and comes home as it was") {
-  const Scenario scenario{kLayout};
+  const Scenario scenario{lab::kLayout};
   go_out_and_home(lab::vf(1, 0), [] {});
 }
 
 TEST_CASE("a PF without VFs goes into a pod as a whole NIC and comes home as it was") {
-  const Scenario scenario{kLayout};
+  const Scenario scenario{lab::kLayout};
   go_out_and_home(lab::pf(2), [] {});
 }
 
 TEST_CASE("what a pod does to a VF stays in the pod") {
-  const Scenario scenario{kLayout};
+  const Scenario scenario{lab::kLayout};
   go_out_and_home(lab::vf(1, 1), [] {
     sh("ip -n pod link property add dev net1 altname tenant && ip -n pod link set net1 alias tenant txqueuelen 77 promisc off");
     sh("ip netns exec pod sysctl -qw net.ipv4.conf.net1.arp_ignore=2 net.ipv4.neigh.net1.gc_stale_time=1");
@@ -60,7 +57,7 @@ TEST_CASE("what a pod does to a VF stays in the pod") {
 }
 
 TEST_CASE("a VF whose netdev is selected by name, MAC or sysfs path comes home as it was") {
-  const Scenario scenario{kLayout};
+  const Scenario scenario{lab::kLayout};
   const auto function = lab::vf(1, 2);
   const Configured nic{function};
   const Json by_name{{"deviceID", nullptr}, {"device", "left-rail"}};
@@ -78,7 +75,7 @@ TEST_CASE("a VF whose netdev is selected by name, MAC or sysfs path comes home a
 }
 
 TEST_CASE("a PF whose VFs are in use is not taken away from them") {
-  const Scenario scenario{kLayout};
+  const Scenario scenario{lab::kLayout};
   const Pod first{"first"};
   const Pod second{"second"};
   const auto user = lab::attachment(lab::vf(1, 0), first);
