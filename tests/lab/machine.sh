@@ -57,7 +57,7 @@ run_machine() {
 # Gives the command's status, or 124 or 125 with the reason. What a kernel complained of did not work, whatever the command says; but for
 # the watchdog of a transmit queue, which on a slow machine complains of that.
 report() {
-  local folder=$1 status=$2 time=$3
+  local folder=$1 status=$2 time=$3 log
   if [[ -e "$folder/status" ]]; then
     status=$(<"$folder/status")
   elif ((status == 124)); then
@@ -69,14 +69,15 @@ report() {
     tail -n 5 "$folder/qemu" >&2
     tail -n 30 "$folder/console" >&2
   fi
-  if cat "$folder/dmesg" "$folder/console" 2>/dev/null | grep -E "$kernel_complaints" | grep -qv dev_watchdog; then
+  log=$(cat "$folder/dmesg" "$folder/console" 2>/dev/null) || true # a machine that died has left no dmesg
+  if grep -E "$kernel_complaints" <<<"$log" | grep -v dev_watchdog >/dev/null; then
     say "the kernel complained:"
-    cat "$folder/dmesg" "$folder/console" 2>/dev/null | grep -E -A 12 "$kernel_complaints" | head -n 40 >&2
+    grep -E -A 12 "$kernel_complaints" <<<"$log" | sed -n 1,40p >&2
     status=125
   fi
   return "$status"
 }
-kernel_complaints='BUG:|Oops|WARNING: .* at |general protection|refcount_t:'
+kernel_complaints='Kernel panic|BUG:|Oops|WARNING: .* at |general protection|refcount_t:'
 
 run_shell() {
   local folder status=0
