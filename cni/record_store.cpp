@@ -43,16 +43,6 @@ void make_directories(const std::string& path) {
   }
 }
 
-void write_all(int fd, std::string_view content, const std::string& path) {
-  while (!content.empty()) {
-    const auto written = ::write(fd, content.data(), content.size());
-    if (written < 0 && errno != EINTR) {
-      netlink::throw_errno("write " + path);
-    }
-    content.remove_prefix(written < 0 ? 0 : static_cast<std::size_t>(written));
-  }
-}
-
 netlink::UniqueFd open_new(const std::string& path) {
   const auto open = [&] {
     return netlink::UniqueFd{::open(path.c_str(), O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC | O_NOFOLLOW, kFileMode)};
@@ -73,7 +63,7 @@ void replace_file(const std::string& path, std::string_view content, Durability 
   const auto temporary = path + ".new";
   const auto fd = open_new(temporary);
   try {
-    write_all(fd.get(), content, temporary);
+    netlink::write_all(fd.get(), content, temporary);
     if (durability == Durability::machine) {
       sync(fd.get(), temporary);
     }

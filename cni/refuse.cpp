@@ -30,25 +30,6 @@ bool is_immovable(const netlink::Link& link) {
   return link.has_flag(IFF_LOOPBACK) || std::ranges::find(kKinds, link.kind) != kKinds.end();
 }
 
-/// `pf0`, `pf0vf3`, `c1pf0sf7`, where an uplink is `p0`: what switchdev drivers call the port of a function that is elsewhere.
-bool is_representor(const netlink::Link& link) {
-  std::string_view name = link.physical_port_name;
-  const auto skip = [&](std::string_view word) {
-    if (!name.starts_with(word)) {
-      return false;
-    }
-    name.remove_prefix(word.size());
-    const auto digits = std::min(name.find_first_not_of("0123456789"), name.size());
-    name.remove_prefix(digits);
-    return digits > 0;
-  };
-  if (!link.has_switch_id) {
-    return false;
-  }
-  skip("c");
-  return skip("pf") && (name.empty() || skip("vf") || skip("sf"));
-}
-
 }  // namespace
 
 void refuse_entangled(const netlink::Link& link, std::span<const netlink::Link> all) {
@@ -73,7 +54,7 @@ void refuse_entangled(const netlink::Link& link, std::span<const netlink::Link> 
   if (!uppers.empty()) {
     refuse(link, fmt::format("{} sits on it", fmt::join(uppers, ", ")), "Remove what sits on it first, or name another device.");
   }
-  if (is_representor(link)) {
+  if (link.is_representor()) {
     refuse(link, fmt::format("it is the switchdev representor '{}', not a NIC", link.physical_port_name),
            "Name the function that it represents.");
   }

@@ -4,8 +4,10 @@
 
 #include <algorithm>
 #include <array>
+#include <filesystem>
 #include <random>
 #include <string_view>
+#include <system_error>
 
 #include "netlink/error.hpp"
 #include "netlink/files.hpp"
@@ -137,6 +139,10 @@ bool is_userspace_driver(const std::string& driver) {
   return std::ranges::find(kUserspace, driver) != kUserspace.end() || driver.ends_with("_vfio_pci") || driver.ends_with("-vfio-pci");
 }
 
+bool is_network_controller(const BusAddress& device, const Roots& roots) {
+  return read_line(bus_directory(device, roots) + "/class").value_or("").starts_with("0x02");
+}
+
 std::vector<BusAddress> virtual_functions(const BusAddress& device, const Roots& roots) {
   std::vector<BusAddress> functions;
   const auto directory = bus_directory(device, roots);
@@ -147,6 +153,18 @@ std::vector<BusAddress> virtual_functions(const BusAddress& device, const Roots&
     }
     functions.push_back({device.bus, *target});
   }
+}
+
+std::optional<BusAddress> pci_function(const BusAddress& device, const Roots& roots) {
+  std::error_code error;
+  auto place = std::filesystem::canonical(bus_directory(device, roots), error);
+  for (; !error && place.has_relative_path(); place = place.parent_path()) {
+    BusAddress function{"pci", place.filename()};
+    if (link_target_name(place / "subsystem") == function.bus) {
+      return function;
+    }
+  }
+  return std::nullopt;
 }
 
 std::vector<BusAddress> virtio_children(const BusAddress& device, const Roots& roots) {

@@ -65,8 +65,12 @@ struct Incarnation {
 [[nodiscard]] std::optional<std::string> driver(const BusAddress& device, const Roots& roots);
 /// Whether the driver hands the device to a program (vfio-pci and its like): it then has no netdev.
 [[nodiscard]] bool is_userspace_driver(const std::string& driver);
+/// Whether a PCI function says that it is one (class 02, PCI Code and ID Assignment Specification), whatever drives it.
+[[nodiscard]] bool is_network_controller(const BusAddress& device, const Roots& roots);
 /// The VFs of a PF, in order; empty for anything else.
 [[nodiscard]] std::vector<BusAddress> virtual_functions(const BusAddress& device, const Roots& roots);
+/// The PCI function that the device is, or on which it sits (an auxiliary or virtio device); nothing when there is none.
+[[nodiscard]] std::optional<BusAddress> pci_function(const BusAddress& device, const Roots& roots);
 /// The virtio devices under a PCI function, which carry the netdev of a virtio NIC.
 [[nodiscard]] std::vector<BusAddress> virtio_children(const BusAddress& device, const Roots& roots);
 

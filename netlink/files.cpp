@@ -3,6 +3,7 @@
 #include <dirent.h>
 #include <fcntl.h>
 #include <sys/stat.h>
+#include <unistd.h>
 
 #include <algorithm>
 #include <array>
@@ -145,6 +146,16 @@ std::optional<std::uint64_t> inode(const std::string& path) {
     return std::nullopt;
   }
   return status.st_ino;
+}
+
+void write_all(int fd, std::string_view content, const std::string& path) {
+  while (!content.empty()) {
+    const auto written = ::write(fd, content.data(), content.size());
+    if (written < 0 && errno != EINTR) {
+      throw_errno("write " + path);
+    }
+    content.remove_prefix(written < 0 ? 0 : static_cast<std::size_t>(written));
+  }
 }
 
 void write_existing_file(const std::string& path, const std::string& content) {

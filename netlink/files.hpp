@@ -5,6 +5,7 @@
 #include <map>
 #include <optional>
 #include <string>
+#include <string_view>
 #include <vector>
 
 namespace netlink {
@@ -34,6 +35,9 @@ inline constexpr std::size_t kLargestFile = std::size_t{16} << 20U;
 
 /// The inode of what a path leads to, links followed; nothing when it leads nowhere.
 [[nodiscard]] std::optional<std::uint64_t> inode(const std::string& path);
+
+/// Writes all of `content` to an open file; `path` is for the message. Throws Error.
+void write_all(int fd, std::string_view content, const std::string& path);
 
 /// Writes all of `content` with one write, as sysctl files want it. Throws Error.
 void write_existing_file(const std::string& path, const std::string& content);

@@ -97,6 +97,24 @@ void change_altname(Socket& socket, int type, int index, const std::string& altn
 
 }  // namespace
 
+bool Link::is_representor() const {
+  std::string_view rest = physical_port_name;
+  const auto skip = [&](std::string_view word) {
+    if (!rest.starts_with(word)) {
+      return false;
+    }
+    rest.remove_prefix(word.size());
+    const auto digits = std::min(rest.find_first_not_of("0123456789"), rest.size());
+    rest.remove_prefix(digits);
+    return digits > 0;
+  };
+  if (!has_switch_id) {
+    return false;
+  }
+  skip("c");
+  return skip("pf") && (rest.empty() || skip("vf") || skip("sf"));
+}
+
 std::optional<Link> parse_link(std::span<const std::byte> payload) {
   ifinfomsg header{};
   if (payload.size() < sizeof header) {

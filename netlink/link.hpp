@@ -56,6 +56,9 @@ struct Link {
   std::vector<std::int32_t> ipv6_conf;  ///< net.ipv6.conf.NAME, at DEVCONF_*
 
   [[nodiscard]] bool has_flag(std::uint32_t flag) const { return (flags & flag) != 0; }
+  /// Whether it is the port by which a switchdev driver stands for a function that is elsewhere: `pf0`, `pf0vf3`, `c1pf0sf7`, where an
+  /// uplink is `p0`.
+  [[nodiscard]] bool is_representor() const;
 };
 
 /// Reads the payload of RTM_NEWLINK; nothing when it is too short to be one. A truncated attribute ends the reading.

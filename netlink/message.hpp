@@ -84,7 +84,7 @@ class Attributes {
     if (!bytes || bytes->size() < sizeof(T)) {
       return std::nullopt;
     }
-    T value;
+    T value{};
     std::memcpy(&value, bytes->data(), sizeof(T));
     return value;
   }

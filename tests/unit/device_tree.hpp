@@ -43,6 +43,12 @@ class DeviceTree {
     std::filesystem::create_directory_symlink(directory, bus_link(device) / "driver");
   }
 
+  /// `0x020000` is a NIC.
+  void set_class(const netlink::BusAddress& device, const std::string& number) const {
+    const auto place = std::filesystem::relative(std::filesystem::canonical(bus_link(device)), root_.path());
+    const auto file = root_.write((place / "class").string(), number + '\n');
+  }
+
   /// The old link is renamed, not removed, because its inode would be used again at once.
   void unbind(const netlink::BusAddress& device) const {
     std::filesystem::rename(bus_link(device) / "driver", root_.path() / "an-old-driver-link");
@@ -51,6 +57,7 @@ class DeviceTree {
   void add_virtual_function(const netlink::BusAddress& physical, int number, const netlink::BusAddress& function) const {
     add(function, "pci0000:3a");
     std::filesystem::create_directory_symlink("../" + function.address, bus_link(physical) / ("virtfn" + std::to_string(number)));
+    std::filesystem::create_directory_symlink("../" + physical.address, bus_link(function) / "physfn");
   }
 
   /// A software netdev, which has an ifindex and no bus.
