@@ -6,16 +6,20 @@
 #include <iterator>
 #include <memory>
 #include <random>
+#include <thread>
 #include <utility>
 
 #include "cni/attach.hpp"
 #include "cni/claim.hpp"
+#include "cni/device_info.hpp"
 #include "cni/error.hpp"
 #include "cni/ipam.hpp"
 #include "cni/refuse.hpp"
 #include "cni/release.hpp"
 #include "cni/timestamp.hpp"
 #include "cni/verbs.hpp"
+#include "cni/vf.hpp"
+#include "cni/vf_settings.hpp"
 #include "netlink/error.hpp"
 
 namespace cni {
@@ -23,6 +27,7 @@ namespace cni {
 namespace {
 
 constexpr std::chrono::milliseconds kTidyTime{2'000};
+constexpr std::chrono::milliseconds kPause{20};
 constexpr std::size_t kLongestIdentifier = 200;
 constexpr const char* kTuningAllowlist = "/etc/cni/tuning/allowlist.conf";
 
@@ -92,7 +97,8 @@ class Addition {
     auto pod = open_pod_net_ns(context_, host);
     places_ = std::make_unique<Places>(Places{.host = netlink::Socket{NETLINK_ROUTE, std::move(host)},
                                               .pod = netlink::Socket{NETLINK_ROUTE, std::move(pod)},
-                                              .roots = context_.roots});
+                                              .roots = context_.roots,
+                                              .known_vf = {}});
     owner_.net_ns_cookie = places_->pod->net_ns().cookie();
   }
 
@@ -100,7 +106,7 @@ class Addition {
     context_.log.info("attached already", {{"device", fmt::format("{} ({})", existing.record.before.name, existing.record.device.text())}});
     auto result = parse_result(existing.record.result, Version::v1_1_0, "the recorded result");
     try {
-      (void)verify(state_in_result(result, 0), existing.record.device, *places_);
+      verify_recorded(state_in_result(result, 0), existing.record, *places_);
     } catch (const Error& error) {
       throw Error(Code::invalid_environment,
                   fmt::format("container '{}' has interface '{}' already, and it is not as it was: {}", owner_.container_id,
@@ -112,8 +118,10 @@ class Addition {
 
   std::string attach_claimed(Claim& claimed) {
     auto& pod = *places_->pod;
-    refuse_entangled(claimed.link, claimed.host_links);
-    refuse_in_use(claimed.link, claimed.before, config_.allow_in_use, places_->host);
+    if (claimed.userspace_driver.empty()) {
+      refuse_entangled(claimed.link, claimed.host_links);
+      refuse_in_use(claimed.link, claimed.before, config_.allow_in_use, places_->host);
+    }
     refuse_busy_physical_function(claimed.link, claimed.host_links, config_.allow_in_use, context_.store, context_.roots);
     const auto facts = inspect_pod(claimed, config_, owner_.interface_name, pod, context_.roots);
     if (!claimed.device.parent && netlink::find_link(pod, claimed.device.host_index)) {
@@ -122,13 +130,15 @@ class Addition {
     if (config_.mac) {
       claimed.device.learn_address(*config_.mac);
     }
+    auto pf_lock = prepare_vf(claimed);
     make_record(claimed);
     context_.log.set_field("device", fmt::format("{} ({})", claimed.before.name, claimed.device.text()));
     context_.store.write(*record_);
     lock_ = std::move(claimed.lock);
     try {
-      auto result = attach(context_, config_, facts, claimed.now, *record_, *places_, lock_->fd());
+      auto result = attach(context_, config_, facts, claimed.now, *record_, *places_, lock_->fd(), std::move(pf_lock));
       require_caller();
+      publish_device_info();
       record_->completed = true;
       record_->result = print_result(result, Version::v1_1_0);
       context_.store.write(*record_);
@@ -141,13 +151,98 @@ class Addition {
     }
   }
 
+  /// What is refused of a VF and its PF, and the lock under which that holds until it is written down; none where there is no PF.
+  std::optional<DeviceLock> prepare_vf(Claim& claimed) {
+    std::optional<DeviceLock> pf_lock;
+    if (const auto administration = claimed.device.parent ? find_administration(*claimed.device.parent, *places_) : std::nullopt) {
+      wait_for_pf(claimed, *administration);
+      if (config_.mac) {
+        wait_for_mac(claimed, *administration);
+      }
+      pf_lock = lock_physical_function(administration->id, fmt::format("ADD of {}", owner_.text()), context_.deadline);
+    }
+    inspect_vf(claimed, config_, context_.store, *places_);
+    return pf_lock;
+  }
+
+  /// A PF is silent about a VF that it is resetting, as after the DEL of the one before.
+  void wait_for_pf(Claim& claimed, const Administration& administration) {
+    if (config_.vf.is_empty() && !config_.mac && !claimed.before.vf) {
+      return;
+    }
+    const Deadline patience{context_.deadline.at_most(config_.waits.device)};
+    while (!is_answer_whole(administration, config_.mac.has_value(), *places_) && !patience.has_passed()) {
+      std::this_thread::sleep_for(kPause);
+    }
+    claimed.now.vf = read_vf(*claimed.device.parent, *places_);
+    claimed.before.vf = claimed.before.vf ? claimed.before.vf : claimed.now.vf;
+  }
+
+  /// For the DEL of the attachment that has the MAC, as that of a pod which comes again with another VF. What a dead one left is released.
+  void wait_for_mac(const Claim& claimed, const Administration& administration) {
+    const Deadline patience{context_.deadline.at_most(config_.waits.owner)};
+    while (true) {
+      bool may_change = false;
+      for (const auto& holder : holders_of_mac(*config_.mac, claimed.device, administration, context_.store, *places_)) {
+        may_change = may_change || context_.store.find(holder.key);
+        try {
+          release_if_stale(holder.key, context_);
+        } catch (const Error& error) {
+          context_.log.debug("the MAC is about to be given back", {{"holder", holder.text}, {"reason", error.what()}});
+        }
+      }
+      if (!may_change || patience.has_passed()) {
+        return;
+      }
+      std::this_thread::sleep_for(kPause);
+    }
+  }
+
+  /// Written down before it is done, as everything that has to be undone.
+  void publish_device_info() {
+    const auto info = device_info_of(record_->device, context_.roots);
+    if (config_.device_info_file.empty() || !info) {
+      return;
+    }
+    refuse_foreign_device_info();
+    record_->device_info_file = config_.device_info_file;
+    context_.store.write(*record_);
+    bool is_written = false;
+    try {
+      is_written = write_device_info(config_.device_info_file, *info);
+    } catch (const netlink::Error&) {
+      record_->device_info_file.clear();  // what is there is not ours
+      throw;
+    }
+    if (!is_written) {
+      context_.log.warning("the device-info file is about another type of device and stays as it is", {{"file", config_.device_info_file}});
+      record_->device_info_file.clear();
+    }
+  }
+
+  /// A file is told by its name alone, and the name comes from a configuration.
+  void refuse_foreign_device_info() const {
+    for (const auto& found : context_.store.all(config_.device_info_file)) {
+      const auto* other = std::get_if<Record>(&found);
+      if (other != nullptr && other->device_info_file == config_.device_info_file && !other->owner.is_same_attachment(owner_)) {
+        throw Error(
+            Code::invalid_configuration,
+            fmt::format("'runtimeConfig.CNIDeviceInfoFile' is \"{}\", the file of {}", config_.device_info_file, other->owner.text()),
+            "Each attachment has a file of its own.");
+      }
+    }
+  }
+
   void make_record(const Claim& claimed) {
     record_ = Record{.owner = owner_,
                      .home_cookie = places_->host.net_ns().cookie(),
                      .device = claimed.device,
                      .incarnation = netlink::incarnation(claimed.device, context_.roots),
                      .before = claimed.before,
+                     .asked_vf = claimed.before.vf ? asked_of_pf(config_.vf, config_.mac, *claimed.before.vf) : netlink::VfSettings{},
+                     .userspace_driver = claimed.userspace_driver,
                      .ipam = std::nullopt,
+                     .device_info_file = {},
                      .completed = false,
                      .result = {}};
     if (!context_.network.ipam_type.empty()) {
@@ -205,22 +300,33 @@ class Addition {
       return;
     }
     std::random_device random;
-    const auto& key = keys.at(std::uniform_int_distribution<std::size_t>{0, keys.size() - 1}(random));
-    Places places{.host = netlink::Socket{NETLINK_ROUTE, netlink::NetNs::current()}, .pod = std::nullopt, .roots = context_.roots};
+    release_if_stale(keys.at(std::uniform_int_distribution<std::size_t>{0, keys.size() - 1}(random)), brief);
+  }
+
+  /// Whom nobody has any more. Throws Error 11 when somebody is at it just now.
+  void release_if_stale(const std::string& key, Context& context) {
+    Places places{
+        .host = netlink::Socket{NETLINK_ROUTE, netlink::NetNs::current()}, .pod = std::nullopt, .roots = context_.roots, .known_vf = {}};
     const auto stale_record = [&]() -> std::optional<Record> {
       const auto found = context_.store.find(key);
       const auto* record = found ? std::get_if<Record>(&*found) : nullptr;
       return record != nullptr && is_stale(*record, places) ? std::optional{*record} : std::nullopt;
     };
-    if (!stale_record()) {
+    if (const auto record = stale_record(); !record || is_on_our_device(*record)) {
       return;
     }
     const auto lock = DeviceLock::acquire(key, "tidying up", Deadline{std::chrono::milliseconds{0}});
     // Again, now that the lock is ours: its owner may just have come for it.
     if (auto record = stale_record()) {
       context_.log.info("releasing what another attachment left", {{"owner", record->owner.text()}});
-      (void)release(std::move(*record), brief, places, lock.fd());
+      (void)release(std::move(*record), context, places, lock.fd());
     }
+  }
+
+  /// A VF of the PF that this attachment has taken, and whose lock is ours already.
+  [[nodiscard]] bool is_on_our_device(const Record& record) const {
+    const auto id = record_ && record.device.parent ? netlink::find_vf_id(*record.device.parent, context_.roots) : std::nullopt;
+    return id && record_->device.parent == id->physical_function;
   }
 
   void pay_oldest_debt(Context& brief) {

@@ -13,9 +13,12 @@
 #include <thread>
 #include <utility>
 
+#include "cni/carry_out.hpp"
 #include "cni/error.hpp"
 #include "cni/ipam.hpp"
 #include "cni/plan.hpp"
+#include "cni/vf.hpp"
+#include "cni/vf_settings.hpp"
 #include "netlink/announce.hpp"
 #include "netlink/error.hpp"
 
@@ -69,59 +72,52 @@ void check_mtu(const netlink::Link& link, const AttachConfig& config) {
   }
 }
 
-/// The first part of a failed move that was not done: the kernel stops there, and does not undo what it did before.
-std::string undone_part(const Move& step, const Subject& subject, Places& places) {
-  const auto link = netlink::find_device(places.at(Side::pod), subject.device, Side::pod);
-  if (!link) {
-    return fmt::format("leave the host for the pod as '{}'", step.name);
-  }
-  if (step.mac && link->address != *step.mac) {
-    return fmt::format("take the MAC {}", step.mac->text());
-  }
-  if (step.mtu && link->mtu != step.mtu) {
-    return fmt::format("take the MTU {}", *step.mtu);
-  }
-  return fmt::format("take the name '{}'", step.name);
-}
-
-std::string driver_text(const netlink::DeviceId& device, const netlink::Roots& roots) {
-  const auto driver = device.parent ? netlink::driver(*device.parent, roots) : std::nullopt;
-  return driver ? fmt::format("driver '{}'", *driver) : fmt::format("a {}", device.kind.empty() ? "device without a driver" : device.kind);
-}
-
-std::string asked_by(const Step& step, const AttachConfig& config) {
-  const auto* move = std::get_if<Move>(&step);
-  return move != nullptr && move->mac && !config.mac_source.empty() ? fmt::format(" The MAC was asked for by {}.", config.mac_source) : "";
-}
-
-/// The host knows the device by another name than the pod, and a setting that is refused is the host's business.
-void apply_or_refuse(const Step& step, Subject& subject, const Record& record, Places& places, const AttachConfig& config) {
-  try {
-    apply(step, subject, places);
-  } catch (const netlink::Error& error) {
-    const auto* move = std::get_if<Move>(&step);
-    const auto what = move != nullptr ? undone_part(*move, subject, places) : describe(step);
-    const auto& sentence = error.kernel_sentence();
-    throw Error(Code::setting_refused,
-                fmt::format("'{}' ({}) refused to {}: {}{}", record.before.name, driver_text(subject.device, places.roots), what,
-                            std::generic_category().message(error.error_number()), sentence.empty() ? "" : fmt::format(" ({})", sentence)),
-                fmt::format("errno {}.{}", error.error_number(), asked_by(step, config)));
-  }
-}
-
-void apply_plan(const State& now, const State& wanted, const Record& record, Places& places, const AttachConfig& config) {
-  Subject subject{.device = record.device, .side = now.side, .index = now.index, .name = now.name};
-  for (const auto& step : plan(now, wanted)) {
-    apply_or_refuse(step, subject, record, places, config);
-  }
-}
-
 State read_in_pod(const netlink::DeviceId& device, Places& places) {
   auto state = read(device, places);
   if (!state || state->side != Side::pod) {
     throw Error(Code::verification_failed, fmt::format("{} vanished from the pod while it was being attached", device.text()));
   }
   return std::move(*state);
+}
+
+/// What its PF has to set for a VF, and then the VF's netdev as that has left it: a driver may take it away for a moment, or give it
+/// another MAC. The PF's lock is held but for the pauses.
+State administer(const State& now, const State& wanted, const Record& record, const AttachConfig& config, Context& context, Places& places,
+                 std::optional<DeviceLock> pf_lock) {
+  const auto target = [&](const State& present) {
+    State administered = present;
+    administered.vf = wanted.vf;
+    return administered;
+  };
+  if (now.vf == wanted.vf || (now.vf && wanted.vf && differing_settings(*now.vf, *wanted.vf).empty())) {
+    return now;
+  }
+  carry_out(now, target, record, config, context, places, [&](std::chrono::milliseconds time) {
+    pf_lock.reset();
+    std::this_thread::sleep_for(time);
+    if (const auto administration = find_administration(*record.device.parent, places)) {
+      pf_lock = lock_physical_function(administration->id, "ADD of " + record.owner.text(), context.deadline);
+      if (record.asked_vf.mac) {
+        refuse_taken_mac(*record.asked_vf.mac, record.device, *administration, context.store, places);
+      }
+    }
+  });
+  pf_lock.reset();
+  if (!record.has_netdev()) {
+    return target(now);
+  }
+  const Deadline patience{context.deadline.at_most(config.waits.device)};
+  while (true) {
+    if (auto state = read(record.device, places)) {
+      return std::move(*state);
+    }
+    if (patience.has_passed()) {
+      throw Error(Code::verification_failed,
+                  fmt::format("{} lost its network interface when its PF was told what to set for it", record.device.text()),
+                  "The driver may take longer to bring it back than 'wait.device' allows.");
+    }
+    std::this_thread::sleep_for(kPause);
+  }
 }
 
 Addressing ask_for_addresses(Context& context, const AttachConfig& config, Record& record, int lock_fd) {
@@ -270,6 +266,19 @@ Result make_result(const Addressing& addressing, const netlink::Link& link, cons
   return result;
 }
 
+/// Of a device without a netdev: what a program in the pod can count on.
+netlink::Link stand_in(const Record& record, const AttachConfig& config, Places& places) {
+  netlink::Link link;
+  link.name = record.owner.interface_name;
+  if (const auto administration = find_administration(*record.device.parent, places)) {
+    link.mtu = config.mtu ? config.mtu : administration->pf.mtu;
+    if (const auto settings = read_vf(*record.device.parent, places)) {
+      link.address = settings->mac.value_or(netlink::HardwareAddress{});
+    }
+  }
+  return link;
+}
+
 }  // namespace
 
 PodFacts inspect_pod(const Claim& claim, const AttachConfig& config, const std::string& interface_name, netlink::Socket& pod,
@@ -277,6 +286,9 @@ PodFacts inspect_pod(const Claim& claim, const AttachConfig& config, const std::
   if (netlink::find_link(pod, interface_name)) {
     throw Error(Code::device_cannot_be_taken, fmt::format("the pod has an interface called '{}' already", interface_name),
                 "The runtime chose a name (CNI_IFNAME) that is in use there.");
+  }
+  if (!claim.userspace_driver.empty()) {
+    return {};
   }
   check_mtu(claim.link, config);
   PodFacts facts;
@@ -304,7 +316,11 @@ State pod_target(const State& before, const AttachConfig& config, const PodFacts
     return std::ranges::find(pod.clashing_altnames, altname) != pod.clashing_altnames.end();
   });
   wanted.mtu = config.mtu ? config.mtu : before.mtu;
-  wanted.mac = config.mac.value_or(before.mac);
+  wanted.vf = before.vf ? std::optional{laid_over(*before.vf, asked_of_pf(config.vf, config.mac, *before.vf))} : std::nullopt;
+  // What its PF has set for a VF is what the VF takes with its next reset.
+  const auto administrative = before.vf ? before.vf->mac.value_or(netlink::HardwareAddress{}) : netlink::HardwareAddress{};
+  const bool is_set = administrative.bytes().size() == before.mac.bytes().size() && !administrative.is_zero();
+  wanted.mac = config.mac.value_or(is_set ? administrative : before.mac);
   wanted.promisc = config.promisc.value_or(before.promisc);
   wanted.allmulti = config.allmulti.value_or(before.allmulti);
   wanted.tx_queue_length = config.tx_queue_length ? config.tx_queue_length : before.tx_queue_length;
@@ -415,14 +431,31 @@ netlink::Link verify(const State& wanted, const netlink::DeviceId& device, Place
   return std::move(*link);
 }
 
+void verify_recorded(const State& wanted, const Record& record, Places& places) {
+  auto asked = record.asked_vf;
+  if (record.has_netdev()) {
+    (void)verify(wanted, record.device, places);
+    const auto settings = asked.mac ? read_vf(*record.device.parent, places) : std::nullopt;
+    if (settings && settings->mac == wanted.mac) {
+      asked.mac = wanted.mac;
+    }
+  } else if (record.before.vf && !wanted.mac.is_empty()) {
+    asked.mac = wanted.mac;
+  }
+  verify_vf(asked, record.device, places);
+}
+
 Result attach(Context& context, const AttachConfig& config, const PodFacts& pod, const State& now, Record& record, Places& places,
-              int lock_fd) {
+              int lock_fd, std::optional<DeviceLock> pf_lock) {
   // Empty until IPAM is asked: a failure before that is nothing to it.
   auto ipam = std::exchange(record.ipam, std::nullopt);
   const int index = record.device.parent ? 0 : record.device.pod_index;
   const auto wanted = pod_target(record.before, config, pod, record.owner.interface_name, index);
-  apply_plan(now, wanted, record, places, config);
-  wait_for_carrier(record.device, places, config.waits.carrier, context);
+  const auto administered = administer(now, wanted, record, config, context, places, std::move(pf_lock));
+  if (record.has_netdev()) {
+    carry_out(administered, wanted, record, config, context, places);
+    wait_for_carrier(record.device, places, config.waits.carrier, context);
+  }
 
   record.ipam = std::move(ipam);
   std::vector<std::string> notes;
@@ -430,19 +463,24 @@ Result attach(Context& context, const AttachConfig& config, const PodFacts& pod,
   for (const auto& note : notes) {
     context.log.info(note);
   }
+  if (!record.has_netdev()) {
+    verify_vf(record.asked_vf, record.device, places);
+    return make_result(addressing, stand_in(record, config, places), record.device, context.environment.net_ns);
+  }
   const bool is_v6 = has_v6(addressing.ips);
   if (is_v6) {
     require_ipv6_mtu(wanted.mtu.value_or(kLeastIpv6Mtu));
   }
   const auto addressed = addressed_target(wanted, addressing);
   if (!addressing.ips.empty() || !addressing.routes.empty()) {
-    apply_plan(read_in_pod(record.device, places), addressed, record, places, config);
+    carry_out(read_in_pod(record.device, places), addressed, record, config, context, places);
   }
   if (is_v6) {
     wait_for_duplicate_detection(addressed, record.device, places, context.deadline);
   }
   const auto link = verify(addressed, record.device, places);
   verify_settings(wanted, config, record.device, places, context.log);
+  verify_vf(record.asked_vf, record.device, places);
   return make_result(addressing, link, record.device, context.environment.net_ns);
 }
 

@@ -261,6 +261,7 @@ void check_the_rest(const Sources& from) {
   }
   if (from.runtime) {
     refuse_given(*from.runtime, "infinibandGUID", kNoInfiniBand);
+    check(*from.runtime, kDeviceInfoFile);
   }
   if (from.pod) {
     refuse_given(*from.pod, "guid", kNoInfiniBand);
@@ -291,8 +292,12 @@ AttachConfig read_attach_config(const NetworkConfig& network, const std::string&
   out.allmulti = strongest(from, "allmulti", read_bool);
   out.tx_queue_length = strongest(from, "txQLen", read_queue_length);
   out.sysctls = read_all_sysctls(from);
+  out.vf = read_vf_request(config);
   out.ips = read_ips(from, !network.ipam_type.empty());
   out.gets_addresses = !network.ipam_type.empty() || !out.ips.empty();
+  if (const auto file = given(from.runtime, kDeviceInfoFile.name)) {
+    out.device_info_file = file->text();
+  }
   if (const auto dns = config.member("dns")) {
     out.dns = read_dns(*dns);
   }

@@ -55,8 +55,9 @@ Outcome check(Context& context) {
   }
   Places places{.host = netlink::Socket{NETLINK_ROUTE, std::move(host)},
                 .pod = netlink::Socket{NETLINK_ROUTE, std::move(pod)},
-                .roots = context.roots};
-  (void)verify(wanted, record.device, places);
+                .roots = context.roots,
+                .known_vf = {}};
+  verify_recorded(wanted, record, places);
   if (!context.network.ipam_type.empty()) {
     Ipam{context.ipam_request(), std::nullopt, context.log}.check(context.deadline.at_most(kIpamTime));
   }

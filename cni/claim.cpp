@@ -24,9 +24,11 @@ struct Standing {
   std::string holder;  ///< of the namespace it is in, where that is not the owner's
 };
 
+/// The device was made anew since, or its netdev with the driver.
 bool is_another_incarnation(const Record& record, const netlink::Roots& roots) {
   const auto now = netlink::incarnation(record.device, roots);
-  return now.boot_id != record.incarnation.boot_id || now.device_inode != record.incarnation.device_inode;
+  return now.boot_id != record.incarnation.boot_id || now.device_inode != record.incarnation.device_inode ||
+         (record.has_netdev() && now.driver_inode != record.incarnation.driver_inode);
 }
 
 /// Looks through the namespaces that somebody holds, the owner's path included: in the owner's it is owned, elsewhere unreachable.
@@ -43,11 +45,17 @@ Standing look_elsewhere(const Record& record, Places& places) {
   return {parent && netlink::driver(*parent, places.roots) ? Standing::Kind::unreachable : Standing::Kind::stale, {}};
 }
 
+/// Whoever uses a device without a netdev is not to be seen by the kernel's namespaces, and may use it still: it is free when its owner's
+/// DEL says so. One whose ADD was never completed has none: the record of a running ADD is under its lock.
+///
 /// A bus address is one of a kind. The index of a software device in the host may be another's while it is in its owner's namespace, so
 /// that is where it is looked for first.
 Standing standing(const Record& record, Places& places) {
-  if (is_another_incarnation(record, places.roots) ||
-      (record.device.parent && netlink::find_device(places.host, record.device, Side::host))) {
+  const bool is_another = is_another_incarnation(record, places.roots);
+  if (!is_another && !record.has_netdev()) {
+    return {record.completed ? Standing::Kind::owned : Standing::Kind::stale, {}};
+  }
+  if (is_another || (record.device.parent && netlink::find_device(places.host, record.device, Side::host))) {
     return {Standing::Kind::stale, {}};
   }
   auto elsewhere = look_elsewhere(record, places);
@@ -83,7 +91,13 @@ class Claimer {
   /// One look at the device; nothing when another is needed.
   Settled attempt() {
     auto links = netlink::links(places_.host);
-    const auto link = select_link(selectors_, links);
+    auto link = select_link(selectors_, links);
+    const auto userspace = link ? std::nullopt : select_userspace_device(selectors_, places_.roots);
+    if (userspace) {
+      link.emplace();
+      link->name = userspace->address.address;
+      link->parent = userspace->address;
+    }
     const auto key = key_to_lock(link, links);
     if (!key) {
       wait_for_device();
@@ -102,17 +116,40 @@ class Claimer {
       return std::nullopt;
     }
     const auto device = identify(*link, links);
+    if (userspace) {
+      return claim_userspace(*userspace, std::move(*link), std::move(links), std::move(lock));
+    }
     // Again, now that the lock is ours: somebody may have taken it in between.
     auto current = netlink::find_device(places_.host, device, Side::host);
     if (!current || device.key() != *key) {
       return std::nullopt;
     }
     auto now = read(Location{.side = Side::host, .link = *current}, places_);
-    auto before = inherited_key_ == *key ? *inherited_before_ : before_attachment(now, *current);
+    auto before = inherited_key_ == *key ? inherited(before_attachment(now, *current), false) : before_attachment(now, *current);
     return Claim{.lock = std::move(lock),
                  .device = device,
                  .link = std::move(*current),
                  .host_links = std::move(links),
+                 .userspace_driver = {},
+                 .now = std::move(now),
+                 .before = std::move(before)};
+  }
+
+  Settled claim_userspace(const UserspaceDevice& userspace, netlink::Link link, std::vector<netlink::Link> links, DeviceLock lock) {
+    // Again, now that the lock is ours: the driver may have changed.
+    if (netlink::driver(userspace.address, places_.roots) != userspace.driver) {
+      return std::nullopt;
+    }
+    auto device = identify(link, links);
+    State now;
+    now.name = link.name;
+    now.vf = read_vf(userspace.address, places_);
+    auto before = inherited_key_ == device.key() ? inherited(now, true) : now;
+    return Claim{.lock = std::move(lock),
+                 .device = std::move(device),
+                 .link = std::move(link),
+                 .host_links = std::move(links),
+                 .userspace_driver = userspace.driver,
                  .now = std::move(now),
                  .before = std::move(before)};
   }
@@ -122,6 +159,17 @@ class Claimer {
     auto before = now;
     before.sysctls = netlink::all_sysctls(link, places_.host, places_.roots);
     return before;
+  }
+
+  /// What an earlier attachment could not restore is still to be restored: of the PF's settings, and of the netdev where it is the same
+  /// one.
+  [[nodiscard]] State inherited(State fresh, bool is_userspace) const {
+    const auto incarnation = netlink::incarnation(inherited_from_->device, places_.roots);
+    if (!is_userspace && inherited_from_->has_netdev() && incarnation == inherited_from_->incarnation) {
+      return inherited_from_->before;
+    }
+    fresh.vf = inherited_from_->before.vf;
+    return fresh;
   }
 
   /// A sibling may be here, or away and on record.
@@ -171,17 +219,18 @@ class Claimer {
   /// `pod`: of the owner's namespace, when it is the owner who asks. Nobody else takes a device out of a namespace.
   void release_record(const Record& record, std::optional<netlink::Socket> pod, const DeviceLock& lock) {
     context_.log.info("releasing what an earlier attachment left", {{"owner", record.owner.text()}, {"device", record.device.text()}});
-    Places places{.host = netlink::Socket{NETLINK_ROUTE, netlink::NetNs::current()}, .pod = std::move(pod), .roots = places_.roots};
+    Places places{
+        .host = netlink::Socket{NETLINK_ROUTE, netlink::NetNs::current()}, .pod = std::move(pod), .roots = places_.roots, .known_vf = {}};
     if (!release(record, context_, places, lock.fd()).is_complete()) {
       give_up_on_broken(record);
       inherited_key_ = record.device.key();
-      inherited_before_ = record.before;
+      inherited_from_ = record;
     }
   }
 
   /// What could not be brought home at all cannot be attached; what merely lacks a setting goes on, and keeps its first `before`.
   void give_up_on_broken(const Record& record) {
-    if (!netlink::find_device(places_.host, record.device, Side::host)) {
+    if (record.has_netdev() && !netlink::find_device(places_.host, record.device, Side::host)) {
       throw Error(Code::try_again_later, fmt::format("{} could not be brought home from {}", record.device.text(), record.owner.text()),
                   "The log says what failed.");
     }
@@ -212,7 +261,7 @@ class Claimer {
   Places& places_;
   Deadline device_wait_;
   Deadline owner_wait_;
-  std::optional<State> inherited_before_;
+  std::optional<Record> inherited_from_;
   std::string inherited_key_;
   bool must_pause_ = false;
 };

@@ -18,8 +18,9 @@ namespace cni {
 struct Claim {
   DeviceLock lock;
   netlink::DeviceId device;
-  netlink::Link link;
+  netlink::Link link;  ///< without a netdev: the bus device under its address as a name
   std::vector<netlink::Link> host_links;
+  std::string userspace_driver;  ///< that has the device, which then has no netdev; empty otherwise
   State now;
   State before;  ///< what it is to come home to: `now`, unless an earlier attachment left something undone
 };

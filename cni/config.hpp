@@ -12,6 +12,7 @@
 #include "cni/node_config.hpp"
 #include "cni/result.hpp"
 #include "cni/version.hpp"
+#include "cni/vf_settings.hpp"
 #include "netlink/address_types.hpp"
 
 namespace cni {
@@ -63,12 +64,14 @@ struct AttachConfig {
   std::optional<bool> allmulti;
   std::optional<std::uint32_t> tx_queue_length;
   std::vector<SysctlSetting> sysctls;
+  VfRequest vf;
   std::vector<netlink::IpPrefix> ips;  ///< with no IPAM: applied as they are
   bool gets_addresses = false;         ///< from IPAM or `ips`
   Dns dns;
   DefaultRoute default_route = DefaultRoute::drop;
   bool allow_in_use = false;
   Waits waits;
+  std::string device_info_file;    ///< runtimeConfig.CNIDeviceInfoFile; empty when there is none
   std::vector<std::string> notes;  ///< for the log: keys that were accepted without meaning, a selector that lost
 };
 

@@ -43,7 +43,6 @@ struct Key {
   bool (*asks_for_nothing)(const Value&) = nullptr;  // such a value is not refused
 };
 
-constexpr const char* kNoVf = "this release does not set VF attributes";
 constexpr const char* kNoRdma = "this release does not handle RDMA devices";
 constexpr const char* kNamedOtherwise = "'deviceID', 'device', 'hwaddr' or 'kernelpath' names the device";
 constexpr const char* kDriverTells = "the driver that is bound to the device decides";
@@ -62,6 +61,14 @@ constexpr auto kKeys = std::to_array<Key>({
     {"allmulti"},
     {"txQLen"},
     {"sysctl"},
+    {"vlan"},
+    {"vlanQoS"},
+    {"vlanProto"},
+    {"spoofchk"},
+    {"trust"},
+    {"link_state"},
+    {"min_tx_rate"},
+    {"max_tx_rate"},
     {"ipam"},
     {"dns"},
     {"defaultRoute"},
@@ -86,14 +93,6 @@ constexpr auto kKeys = std::to_array<Key>({
     {"vfid", Fate::ignored, kNamedOtherwise},
     {"vfioPciMode", Fate::ignored, kDriverTells},
     {"dpdkMode", Fate::ignored, kDriverTells},
-    {"vlan", Fate::refused, kNoVf},
-    {"vlanQoS", Fate::refused, kNoVf},
-    {"vlanProto", Fate::refused, kNoVf},
-    {"spoofchk", Fate::refused, kNoVf},
-    {"trust", Fate::refused, kNoVf},
-    {"link_state", Fate::refused, kNoVf},
-    {"min_tx_rate", Fate::refused, kNoVf},
-    {"max_tx_rate", Fate::refused, kNoVf},
     {"rdma", Fate::refused, kNoRdma, leaves_rdma_alone},
     {"rdmaName", Fate::refused, kNoRdma},
     {"rdmaDevice", Fate::refused, kNoRdma},

@@ -24,7 +24,10 @@ class Deletion {
   explicit Deletion(Context& context)
       : context_(context),
         owner_(owner_of(context)),
-        places_{.host = netlink::Socket{NETLINK_ROUTE, netlink::NetNs::current()}, .pod = std::nullopt, .roots = context.roots} {}
+        places_{.host = netlink::Socket{NETLINK_ROUTE, netlink::NetNs::current()},
+                .pod = std::nullopt,
+                .roots = context.roots,
+                .known_vf = {}} {}
 
   void run() {
     (void)block_termination();
@@ -63,7 +66,7 @@ class Deletion {
   void delete_recorded(Record record, const DeviceLock& lock) {
     context_.log.set_field("device", fmt::format("{} ({})", record.before.name, record.device.text()));
     places_.pod = owner_socket(record.owner, context_.environment.net_ns, context_.roots);
-    if (!is_at_hand(record)) {
+    if (record.has_netdev() && !is_at_hand(record)) {
       if (auto held = find_elsewhere(record, places_)) {
         context_.log.warning(fmt::format("the interface is in another namespace, held by {}: it is taken from there", held->holder));
         places_.pod.emplace(NETLINK_ROUTE, std::move(held->net_ns));

@@ -10,6 +10,7 @@
 #include <string_view>
 #include <utility>
 
+#include "cni/vf_settings.hpp"
 #include "netlink/error.hpp"
 
 namespace cni {
@@ -36,6 +37,7 @@ class Planner {
   Planner(const State& now, const State& wanted) : now_(now), wanted_(wanted), moves_(now.side != wanted.side) {}
 
   std::vector<Step> plan() {
+    plan_vf();
     for (auto& altname : missing_from(now_.altnames, wanted_.altnames)) {
       add(RemoveAltname{std::move(altname)});
     }
@@ -66,6 +68,15 @@ class Planner {
   [[nodiscard]] bool mac_differs() const { return !wanted_.mac.is_empty() && !wanted_.mac.is_zero() && wanted_.mac != now_.mac; }
   [[nodiscard]] bool mtu_differs() const { return wanted_.mtu && now_.mtu && *wanted_.mtu != *now_.mtu; }
 
+  /// In a pod, a VF keeps the settings of its pod: no tenant is to be in another one's VLAN, not for a moment.
+  void plan_vf() {
+    if (now_.side == Side::host && now_.vf && wanted_.vf) {
+      for (auto& setting : differing_settings(*now_.vf, *wanted_.vf)) {
+        add(SetVf{std::move(setting)});
+      }
+    }
+  }
+
   void plan_place() {
     if (moves_) {
       Move move{.to = wanted_.side, .name = wanted_.name, .index = std::nullopt, .mac = {}, .mtu = {}};
@@ -81,6 +92,7 @@ class Planner {
       up_ = false;
       return;
     }
+    plan_reset();
     const bool renamed = now_.name != wanted_.name;
     // Linux before 6.3 renames nothing that is up, and many drivers change no MAC then. What shall be down goes down before it gets the
     // IPv6 addresses that going down would take away.
@@ -90,6 +102,17 @@ class Planner {
     }
     if (renamed) {
       add(Rename{wanted_.name});
+    }
+  }
+
+  /// Some VFs (igbvf) have no MAC but the one that their PF has set, and take that only when they are reset: with going down.
+  void plan_reset() {
+    if (now_.is_mac_refused && mac_differs()) {
+      if (!up_) {
+        add(SetFlag{IFF_UP, true});
+      }
+      add(SetFlag{IFF_UP, false});
+      up_ = false;
     }
   }
 
@@ -201,6 +224,14 @@ void move(const Move& step, Subject& subject, Places& places, const std::string&
   subject.name = link->name;
 }
 
+void set_vf(const SetVf& step, const Subject& subject, Places& places, const std::string& attempt) {
+  const auto administration = subject.device.parent ? find_administration(*subject.device.parent, places) : std::nullopt;
+  if (!administration) {
+    throw netlink::Error(attempt, ENODEV, "the network interface of its PF is not in the host");
+  }
+  netlink::change_vf(places.host, administration->pf.index, administration->id.number, step.setting, attempt);
+}
+
 netlink::LinkChange link_change(const Step& step) {
   netlink::LinkChange change;
   std::visit(Overloaded{[&](const Rename& rename) { change.name = rename.name; }, [&](const SetMac& set) { change.address = set.mac; },
@@ -221,9 +252,18 @@ std::vector<Step> plan(const State& now, const State& wanted) {
   return Planner{now, wanted}.plan();
 }
 
+bool sets_mac(const Step& step) {
+  const auto* move = std::get_if<Move>(&step);
+  return std::holds_alternative<SetMac>(step) || (move != nullptr && move->mac);
+}
+
 std::string describe(const Step& step) {
   return std::visit(
-      Overloaded{[](const RemoveAltname& s) { return fmt::format("remove altname '{}'", s.altname); },
+      Overloaded{[](const SetVf& s) {
+                   const auto [key, value] = text_of_setting(s.setting);
+                   return fmt::format("set the VF's {} to {}", key, value);
+                 },
+                 [](const RemoveAltname& s) { return fmt::format("remove altname '{}'", s.altname); },
                  [](const AddAltname& s) { return fmt::format("add altname '{}'", s.altname); },
                  [](const Move& s) {
                    return fmt::format("move to {} as '{}'{}{}", side_name(s.to), s.name, s.mac ? " with MAC " + s.mac->text() : "",
@@ -249,15 +289,16 @@ void apply(const Step& step, Subject& subject, Places& places) {
   const auto attempt = fmt::format("{} '{}' ({}): {}", subject.side == Side::pod ? "pod interface" : "host interface", subject.name,
                                    subject.device.text(), describe(step));
   auto& socket = places.at(subject.side);
-  std::visit(Overloaded{[&](const Move& s) { move(s, subject, places, attempt); },
-                        [&](const RemoveAltname& s) { netlink::remove_altname(socket, subject.index, s.altname, attempt); },
-                        [&](const AddAltname& s) { netlink::add_altname(socket, subject.index, s.altname, attempt); },
-                        [&](const DetachXdp& s) { netlink::detach_xdp(socket, subject.index, s.program.mode, attempt); },
-                        [&](const WriteSysctl& s) { netlink::write_sysctl(s.path, subject.name, s.value, socket.net_ns(), places.roots); },
-                        [&](const AddAddress& s) { netlink::add_address(socket, subject.index, s.address, attempt); },
-                        [&](const AddRoute& s) { netlink::add_route(socket, subject.index, s.route, attempt); },
-                        [&](const auto&) { netlink::change_link(socket, subject.index, link_change(step), attempt); }},
-             step);
+  std::visit(
+      Overloaded{[&](const SetVf& s) { set_vf(s, subject, places, attempt); }, [&](const Move& s) { move(s, subject, places, attempt); },
+                 [&](const RemoveAltname& s) { netlink::remove_altname(socket, subject.index, s.altname, attempt); },
+                 [&](const AddAltname& s) { netlink::add_altname(socket, subject.index, s.altname, attempt); },
+                 [&](const DetachXdp& s) { netlink::detach_xdp(socket, subject.index, s.program.mode, attempt); },
+                 [&](const WriteSysctl& s) { netlink::write_sysctl(s.path, subject.name, s.value, socket.net_ns(), places.roots); },
+                 [&](const AddAddress& s) { netlink::add_address(socket, subject.index, s.address, attempt); },
+                 [&](const AddRoute& s) { netlink::add_route(socket, subject.index, s.route, attempt); },
+                 [&](const auto&) { netlink::change_link(socket, subject.index, link_change(step), attempt); }},
+      step);
   if (const auto* rename = std::get_if<Rename>(&step)) {
     subject.name = rename->name;
   }

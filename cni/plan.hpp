@@ -58,15 +58,24 @@ struct AddRoute {
   netlink::Route route;
 };
 
+/// On the PF of a VF: `setting` has one setting alone.
+struct SetVf {
+  netlink::VfSettings setting;
+};
+
 /// One change, one request to the kernel.
-using Step = std::variant<RemoveAltname, Move, Rename, SetMac, SetMtu, SetAlias, SetTxQueueLength, SetFlag, DetachXdp, AddAltname,
+using Step = std::variant<SetVf, RemoveAltname, Move, Rename, SetMac, SetMtu, SetAlias, SetTxQueueLength, SetFlag, DetachXdp, AddAltname,
                           WriteSysctl, AddAddress, AddRoute>;
 
-/// The steps that lead from `now` to `wanted`, only for what differs, in the one order that works both ways: names that are in the way, the
-/// move (down, with the new name), MAC, MTU and the rest, sysctls, addresses, up, and routes, which need the link up. A device whose name
+/// The steps that lead from `now` to `wanted`, only for what differs, in the one order that works both ways: what the PF sets for a VF, and
+/// that only while the VF is in the host; names that are in the way, the move (down, with the new name), MAC, MTU and the rest, sysctls,
+/// addresses, up, and routes, which need the link up. A device whose name
 /// or MAC changes where it is goes down first. A plan that moves the device home ends there: what the move takes away, and what the
 /// kernel gives it at home, is known behind it, to the next plan.
 [[nodiscard]] std::vector<Step> plan(const State& now, const State& wanted);
+
+/// Whether the step gives the netdev a MAC.
+[[nodiscard]] bool sets_mac(const Step& step);
 
 /// For people: `set the MTU to 9000`, `move to the pod as 'net1'`.
 [[nodiscard]] std::string describe(const Step& step);

@@ -14,7 +14,8 @@ namespace cni {
 
 namespace {
 
-constexpr int kFormat = 1;
+constexpr int kFormat = 2;
+constexpr int kFormatWithoutVfs = 1;
 
 std::string hardware_text(const netlink::HardwareAddress& address) {
   return address.text();
@@ -144,6 +145,42 @@ std::vector<std::int32_t> read_numbers(const std::string& text) {
   return numbers;
 }
 
+Json print(const netlink::VfSettings& vf) {
+  Json json;
+  json["mac"] = vf.mac ? Json(hardware_text(*vf.mac)) : Json(nullptr);
+  json["vlan"] = vf.vlan ? Json{{"id", vf.vlan->id}, {"qos", vf.vlan->qos}, {"protocol", vf.vlan->protocol}} : Json(nullptr);
+  json["rates"] = vf.rates ? Json{{"minimum", vf.rates->minimum}, {"maximum", vf.rates->maximum}} : Json(nullptr);
+  json["spoofCheck"] = optional_json(vf.spoof_check);
+  json["trust"] = optional_json(vf.trust);
+  json["linkState"] = vf.link_state ? Json(static_cast<std::uint32_t>(*vf.link_state)) : Json(nullptr);
+  return json;
+}
+
+/// What `read` makes of a value; nothing of null.
+template <typename Read>
+auto read_unless_null(const Json& json, Read read) {
+  return json.is_null() ? std::nullopt : std::optional{read(json)};
+}
+
+netlink::VfSettings read_vf_settings(const Json& json) {
+  const auto read_bool = [](const Json& value) { return value.get<bool>(); };
+  netlink::VfSettings vf;
+  vf.mac = read_unless_null(json.at("mac"), [](const Json& value) { return read_hardware(value.get<std::string>()); });
+  vf.vlan = read_unless_null(json.at("vlan"), [](const Json& value) {
+    return netlink::VfVlan{.id = number<std::uint16_t>(value.at("id")),
+                           .qos = number<std::uint8_t>(value.at("qos")),
+                           .protocol = number<std::uint16_t>(value.at("protocol"))};
+  });
+  vf.rates = read_unless_null(json.at("rates"), [](const Json& value) {
+    return netlink::VfRates{.minimum = number<std::uint32_t>(value.at("minimum")), .maximum = number<std::uint32_t>(value.at("maximum"))};
+  });
+  vf.spoof_check = read_unless_null(json.at("spoofCheck"), read_bool);
+  vf.trust = read_unless_null(json.at("trust"), read_bool);
+  vf.link_state = read_unless_null(json.at("linkState"),
+                                   [](const Json& value) { return static_cast<netlink::VfLinkState>(number<std::uint32_t>(value)); });
+  return vf;
+}
+
 Json print(const State& state) {
   // Each value in its place at once: the library's lists in braces copy what they hold, and this is most of a record.
   Json json;
@@ -172,6 +209,7 @@ Json print(const State& state) {
   for (const auto& route : state.routes) {
     json["routes"].push_back(print(route));
   }
+  json["vf"] = state.vf ? print(*state.vf) : Json(nullptr);
   return json;
 }
 
@@ -310,6 +348,9 @@ std::string print_record(const Record& record) {
                          {"deviceInode", record.incarnation.device_inode},
                          {"driverInode", record.incarnation.driver_inode}};
   json["before"] = print(record.before);
+  json["askedVf"] = print(record.asked_vf);
+  json["userspaceDriver"] = record.userspace_driver;
+  json["deviceInfoFile"] = record.device_info_file;
   json["ipam"] = record.ipam ? print(*record.ipam) : Json(nullptr);
   json["completed"] = record.completed;
   json["result"] = record.result;
@@ -319,8 +360,10 @@ std::string print_record(const Record& record) {
 Record parse_record(std::string_view text) {
   return reading([&] {
     const auto json = Json::parse(text);
-    if (const int format = number<int>(json.at("format")); format != kFormat) {
-      throw Error(Code::decode_failure, fmt::format("the record has format {}, and this release knows format {} alone", format, kFormat));
+    const int format = number<int>(json.at("format"));
+    if (format != kFormat && format != kFormatWithoutVfs) {
+      throw Error(Code::decode_failure, fmt::format("the record has format {}, and this release knows the formats {} and {}", format,
+                                                    kFormatWithoutVfs, kFormat));
     }
     const auto& incarnation = json.at("incarnation");
     Record record;
@@ -331,6 +374,12 @@ Record parse_record(std::string_view text) {
                           .device_inode = number<std::uint64_t>(incarnation.at("deviceInode")),
                           .driver_inode = number<std::uint64_t>(incarnation.at("driverInode"))};
     record.before = read_state(json.at("before"));
+    if (format != kFormatWithoutVfs) {
+      record.before.vf = read_unless_null(json.at("before").at("vf"), read_vf_settings);
+      record.asked_vf = read_vf_settings(json.at("askedVf"));
+      record.userspace_driver = json.at("userspaceDriver");
+      record.device_info_file = json.at("deviceInfoFile");
+    }
     if (!json.at("ipam").is_null()) {
       record.ipam = read_ipam(json.at("ipam"));
     }

@@ -47,12 +47,18 @@ struct Record {
   netlink::DeviceId device;
   netlink::Incarnation incarnation;
   State before;
+  netlink::VfSettings asked_vf;  ///< what the configuration asked of a VF's PF
+  std::string userspace_driver;  ///< that the device was bound to, and then it has no netdev; empty otherwise
   std::optional<IpamRequest> ipam;
+  std::string device_info_file;  ///< that this attachment wrote; empty when it wrote none
   bool completed = false;
   std::string result;  ///< what ADD answered, in the newest version; once completed
+
+  [[nodiscard]] bool has_netdev() const { return userspace_driver.empty(); }
 };
 
-/// The record as JSON text, and back. parse_record throws Error 6 for anything that is not a whole record of this format.
+/// The record as JSON text, and back. parse_record throws Error 6 for anything that is not a whole record of a format that it knows: this
+/// one, and those of the releases before.
 [[nodiscard]] std::string print_record(const Record& record);
 [[nodiscard]] Record parse_record(std::string_view text);
 [[nodiscard]] std::string print_ipam_request(const IpamRequest& request);

@@ -4,13 +4,17 @@
 #include <fmt/ranges.h>
 
 #include <algorithm>
+#include <array>
 #include <chrono>
+#include <random>
 #include <thread>
 #include <utility>
 
+#include "cni/carry_out.hpp"
+#include "cni/device_info.hpp"
 #include "cni/ipam.hpp"
-#include "cni/plan.hpp"
 #include "cni/undisturbed.hpp"
+#include "cni/vf.hpp"
 #include "netlink/error.hpp"
 
 namespace cni {
@@ -20,6 +24,8 @@ namespace {
 constexpr int kPasses = 4;
 constexpr std::chrono::milliseconds kHomecomingWait{5'000};
 constexpr std::chrono::milliseconds kHomecomingPause{10};
+constexpr std::chrono::milliseconds kBusyTime{5'000};
+constexpr std::chrono::milliseconds kBusyPause{50};
 constexpr std::chrono::milliseconds kIpamTime{30'000};
 constexpr std::chrono::milliseconds kLeastIpamTime{1'000};
 
@@ -43,6 +49,16 @@ std::optional<State> wait_for_device(const netlink::DeviceId& device, Places& pl
   }
 }
 
+/// Unicast, and locally administered.
+netlink::HardwareAddress random_address() {
+  std::random_device random;
+  std::uniform_int_distribution<unsigned> any_byte{0, 0xff};
+  std::array<std::byte, 6> bytes{};
+  std::ranges::generate(bytes, [&] { return std::byte{static_cast<unsigned char>(any_byte(random))}; });
+  bytes.front() = (bytes.front() & std::byte{0xfc}) | std::byte{0x02};
+  return netlink::HardwareAddress{bytes};
+}
+
 /// The restoring of one device: what was done, and what could not be.
 class Restorer {
  public:
@@ -53,15 +69,26 @@ class Restorer {
     if (!device_part_is_valid()) {
       return {};
     }
-    // Behind a move there is a new plan; another pass repeats what a race or a lost answer made fail.
-    for (int pass = 0; pass < kPasses; ++pass) {
+    // Behind a move there is a new plan; another pass repeats what a race or a lost answer made fail. A busy driver costs time, not passes.
+    const Deadline patience{context_.deadline.at_most(kBusyTime)};
+    int passes = 0;
+    while (passes < kPasses || (is_busy_ && !patience.has_passed())) {
+      if (is_busy_) {
+        std::this_thread::sleep_for(kBusyPause);
+      }
       try {
-        if (restore_once()) {
+        if (has_netdev_ ? restore_once() : restore_vf()) {
           return {};
         }
       } catch (const netlink::Error& error) {
-        failures_ = {error.what()};
+        failures_.clear();
+        is_busy_ = false;
+        fail(error);
       }
+      passes += is_busy_ && !patience.has_passed() ? 0 : 1;
+    }
+    if (failures_.empty()) {
+      failures_ = {fmt::format("{} is not yet as it was", record_.device.text())};
     }
     return failures_;
   }
@@ -73,9 +100,9 @@ class Restorer {
       context_.log.info("the device is another one since: it is left as it is", {{"device", record_.device.text()}});
       return false;
     }
-    if (now.driver_inode != record_.incarnation.driver_inode) {
+    if (has_netdev_ && now.driver_inode != record_.incarnation.driver_inode) {
       context_.log.info("the driver was bound anew since: the new interface is left as it is", {{"device", record_.device.text()}});
-      return false;
+      has_netdev_ = false;
     }
     return true;
   }
@@ -91,15 +118,62 @@ class Restorer {
     if (reserve_home_index(record_.device, *now, places_) || is_known_anew) {
       context_.store.write(record_);
     }
+    now->is_mac_refused = is_mac_refused_;
     if (now->side == Side::host) {
       netlink::read_others(record_.before.sysctls, now->name, places_.host.net_ns(), places_.roots, now->sysctls);
     }
-    const auto wanted = home_target(record_.before, *now, record_.device, places_);
+    auto wanted = home_target(record_.before, *now, record_.device, places_);
     note_lost_names(wanted);
+    if (lets_mac_follow(*now)) {
+      wanted.vf->mac.reset();
+    }
     const auto steps = plan(*now, wanted);
-    failures_.clear();
+    start_pass(*now);
     apply_all(steps, *now);
-    return failures_.empty() && std::ranges::none_of(steps, [](const Step& step) { return std::holds_alternative<Move>(step); });
+    return failures_.empty() && std::ranges::none_of(steps, [&](const Step& step) { return needs_another_look(step); });
+  }
+
+  /// Behind a move there is more to do; and a VF that is given a MAC may tell its PF.
+  [[nodiscard]] bool needs_another_look(const Step& step) const {
+    return std::holds_alternative<Move>(step) || (record_.before.vf && std::holds_alternative<SetMac>(step));
+  }
+
+  /// Of a device that has no netdev, or another one since, what its PF has set for it.
+  bool restore_vf() {
+    State now;
+    now.name = record_.before.name;
+    now.vf = record_.before.vf ? read_vf(*record_.device.parent, places_) : std::nullopt;
+    State wanted = now;
+    wanted.vf = record_.before.vf;
+    if (record_.has_netdev() && wanted.vf && !record_.asked_vf.mac) {
+      wanted.vf->mac.reset();  // what its new netdev has told the PF is none of ours
+    }
+    start_pass(now);
+    apply_all(plan(now, wanted), now);
+    return failures_.empty();
+  }
+
+  /// Most often the PF only says what MAC the VF has given itself. That follows when the VF's own MAC is set back; to write it would bind
+  /// the VF to it. Where that did not help, it is written after all.
+  [[nodiscard]] bool lets_mac_follow(const State& now) {
+    const bool can_follow = now.side == Side::host && now.vf && record_.before.vf && !record_.asked_vf.mac && now.vf->mac == now.mac &&
+                            now.mac != record_.before.mac && record_.before.vf->mac == record_.before.mac;
+    return can_follow && !std::exchange(has_let_mac_follow_, true);
+  }
+
+  void start_pass(const State& now) {
+    failures_.clear();
+    is_busy_ = false;
+    if (record_.before.vf && !now.vf) {
+      failures_ = {
+          fmt::format("the PF of {} does not say what is set for it, or has no network interface in the host", record_.device.text())};
+      is_busy_ = true;
+    }
+  }
+
+  void fail(const netlink::Error& error) {
+    failures_.emplace_back(error.what());
+    is_busy_ = is_busy_ || (record_.before.vf && is_busy(error.error_number()));
   }
 
   [[nodiscard]] bool is_gone() {
@@ -112,15 +186,46 @@ class Restorer {
 
   void apply_all(const std::vector<Step>& steps, const State& now) {
     Subject subject{.device = record_.device, .side = now.side, .index = now.index, .name = now.name};
+    std::optional<DeviceLock> pf_lock;
     for (const auto& step : steps) {
+      if (!std::holds_alternative<SetVf>(step)) {
+        pf_lock.reset();
+      } else if (!pf_lock && !lock_pf(pf_lock)) {
+        continue;
+      }
       try {
         apply(step, subject, places_);
         context_.log.debug("restored", {{"step", describe(step)}});
       } catch (const netlink::Error& error) {
-        failures_.emplace_back(error.what());
+        fail(error);
+        is_mac_refused_ = is_mac_refused_ || (record_.before.vf && sets_mac(step) && is_mac_refusal(error.error_number()));
+        const bool is_for_good = !std::holds_alternative<SetMac>(step) || now.is_mac_refused;
+        if (auto instead = is_for_good ? instead_of_refused(step, error.error_number(), record_.before, random_address()) : std::nullopt) {
+          context_.log.warning(fmt::format("the driver refused to {}: the VF gets another MAC instead", describe(step)),
+                               {{"error", error.what()}});
+          record_.before = std::move(*instead);
+          context_.store.write(record_);
+        }
       }
     }
     record_.device = subject.device;
+  }
+
+  /// False, and a failure, when the PF's lock does not come. That has taken its time, which is not spent again.
+  bool lock_pf(std::optional<DeviceLock>& lock) {
+    const auto administration = find_administration(*record_.device.parent, places_);
+    if (!administration) {
+      return true;  // the request says what is wrong
+    }
+    try {
+      const Deadline patience{is_pf_locked_out_ ? std::chrono::milliseconds{0} : context_.deadline.left()};
+      lock = lock_physical_function(administration->id, "release of " + record_.owner.text(), patience);
+      return true;
+    } catch (const Error& error) {
+      is_pf_locked_out_ = true;
+      failures_.emplace_back(error.what());
+      return false;
+    }
   }
 
   /// Names are said once, by the pass that finds them taken first.
@@ -143,6 +248,11 @@ class Restorer {
   Places& places_;
   Deadline homecoming_;
   std::vector<std::string> failures_;
+  bool is_busy_ = false;  ///< the last pass met a VF that its PF has just told something, and that will answer otherwise in a moment
+  bool is_mac_refused_ = false;
+  bool is_pf_locked_out_ = false;
+  bool has_netdev_ = record_.has_netdev();
+  bool has_let_mac_follow_ = false;
   bool names_noted_ = false;
 };
 
@@ -171,6 +281,17 @@ std::optional<Error> settle_ipam(const Record& record, Context& context, int loc
   }
 }
 
+void remove_written_device_info(const Record& record, Context& context) {
+  if (record.device_info_file.empty()) {
+    return;
+  }
+  try {
+    remove_device_info(record.device_info_file);
+  } catch (const netlink::Error& error) {
+    context.log.warning("the device-info file stays", {{"error", error.what()}});
+  }
+}
+
 void require_home(const Record& record, const Places& places) {
   const bool same_boot = record.incarnation.boot_id == netlink::boot_id(places.roots);
   if (same_boot && record.home_cookie != places.host.net_ns().cookie()) {
@@ -187,6 +308,24 @@ bool is_free(const std::string& name, const State& now, Places& places) {
 }
 
 }  // namespace
+
+std::optional<State> instead_of_refused(const Step& refused, int error_number, const State& before, const netlink::HardwareAddress& fresh) {
+  const auto* set_vf = std::get_if<SetVf>(&refused);
+  const auto* set_mac = std::get_if<SetMac>(&refused);
+  if (is_busy(error_number) || !before.vf || !before.vf->mac) {
+    return std::nullopt;
+  }
+  State instead = before;
+  if (set_vf != nullptr && set_vf->setting.mac && set_vf->setting.mac->is_zero()) {
+    instead.vf->mac = fresh;
+    return instead;
+  }
+  if (set_mac != nullptr && !before.vf->mac->is_zero() && before.vf->mac != before.mac) {
+    instead.mac = *before.vf->mac;
+    return instead;
+  }
+  return std::nullopt;
+}
 
 State home_target(const State& before, const State& now, const netlink::DeviceId& device, Places& places) {
   State wanted = before;
@@ -269,6 +408,7 @@ Released release(Record record, Context& context, Places& places, int lock_fd) {
   if (record.ipam && !ipam_first) {
     released.ipam_error = settle_ipam(record, context, lock_fd);
   }
+  remove_written_device_info(record, context);
   if (released.is_complete()) {
     context.store.remove(record.device);
     return released;
@@ -276,6 +416,7 @@ Released release(Record record, Context& context, Places& places, int lock_fd) {
   context.log.error("the device could not be restored: its record stays for the next attempt",
                     {{"left", fmt::format("{}", fmt::join(released.left, "; "))}});
   record.ipam.reset();
+  record.device_info_file.clear();
   record.completed = false;
   context.store.write(record);
   return released;

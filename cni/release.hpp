@@ -6,6 +6,7 @@
 
 #include "cni/context.hpp"
 #include "cni/error.hpp"
+#include "cni/plan.hpp"
 #include "cni/record.hpp"
 #include "cni/state.hpp"
 
@@ -27,6 +28,12 @@ struct Released {
 
 /// What the device, which is as `now` says, shall be at home: what it was, but for the names and the index that others have meanwhile.
 [[nodiscard]] State home_target(const State& before, const State& now, const netlink::DeviceId& device, Places& places);
+
+/// What the device shall be at home instead, where its driver refused a step of the way there for good; nothing when there is no instead. A
+/// VF whose driver takes no MAC of zeros back gets `fresh` as its administrative one, never keeps its last pod's; and one that may have no
+/// MAC but its administrative one gets that.
+[[nodiscard]] std::optional<State> instead_of_refused(const Step& refused, int error_number, const State& before,
+                                                      const netlink::HardwareAddress& fresh);
 
 /// Gives a software device, which is known by its index, another one to come home under when its own has been taken. True when it did:
 /// whoever keeps the identity has to write it down before the move.

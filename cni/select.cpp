@@ -29,32 +29,11 @@ std::string list_names(const std::vector<const netlink::Link*>& links) {
   return fmt::format("{}", fmt::join(names, ", "));
 }
 
-/// Who holds the namespace in which the device is; empty when no namespace that can be reached has it.
-std::string find_holder(const netlink::BusAddress& parent, const netlink::Roots& roots) {
-  for (auto& held : netlink::held_net_namespaces(roots.proc)) {
-    try {
-      netlink::Socket socket{NETLINK_ROUTE, std::move(held.net_ns)};
-      const auto links = netlink::links(socket);
-      if (std::ranges::find(links, parent, &netlink::Link::parent) != links.end()) {
-        return held.holder;
-      }
-    } catch (const netlink::Error&) {
-      continue;  // it went away while we looked
-    }
-  }
-  return {};
-}
-
 Error explain_bus_device(const Selector& selector, const netlink::BusAddress& parent, const netlink::Roots& roots) {
   const auto driver = netlink::driver(parent, roots);
   if (!driver) {
     return {Code::device_cannot_be_taken, fmt::format("{}: no driver is bound to it", selector.text()),
             "Load or bind the driver of the NIC; until then it has no network interface."};
-  }
-  if (netlink::is_userspace_driver(*driver)) {
-    return {Code::device_cannot_be_taken,
-            fmt::format("{}: it is bound to the userspace driver '{}' and has no network interface", selector.text(), *driver),
-            "This release attaches devices that a kernel driver serves."};
   }
   if (const auto holder = find_holder(parent, roots); !holder.empty()) {
     return {Code::device_cannot_be_taken,
@@ -210,6 +189,38 @@ std::optional<netlink::Link> select_link(const std::vector<Selector>& selectors,
     selected_by = &selector;
   }
   return selected == nullptr ? std::nullopt : std::optional{*selected};
+}
+
+std::optional<UserspaceDevice> select_userspace_device(const std::vector<Selector>& selectors, const netlink::Roots& roots) {
+  for (const auto& parent : selectors.front().parents()) {
+    const auto driver = netlink::driver(parent, roots);
+    const auto names_it = [&](const Selector& selector) {
+      return std::ranges::find(selector.parents(), parent) != selector.parents().end();
+    };
+    if (driver && netlink::is_userspace_driver(*driver) && std::ranges::all_of(selectors, names_it)) {
+      if (!netlink::is_network_controller(parent, roots)) {
+        throw Error(Code::device_cannot_be_taken,
+                    fmt::format("{}: it is bound to '{}', and no network device", selectors.front().text(), *driver), "Name a NIC.");
+      }
+      return UserspaceDevice{.address = parent, .driver = *driver};
+    }
+  }
+  return std::nullopt;
+}
+
+std::string find_holder(const netlink::BusAddress& device, const netlink::Roots& roots) {
+  for (auto& held : netlink::held_net_namespaces(roots.proc)) {
+    try {
+      netlink::Socket socket{NETLINK_ROUTE, std::move(held.net_ns)};
+      const auto links = netlink::links(socket);
+      if (std::ranges::find(links, device, &netlink::Link::parent) != links.end()) {
+        return held.holder;
+      }
+    } catch (const netlink::Error&) {
+      continue;  // it went away while we looked
+    }
+  }
+  return {};
 }
 
 Error explain_absence(const std::vector<Selector>& selectors, const netlink::Roots& roots) {

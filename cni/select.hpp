@@ -57,8 +57,21 @@ class Selector {
 /// several.
 [[nodiscard]] std::optional<netlink::Link> select_link(const std::vector<Selector>& selectors, std::span<const netlink::Link> links);
 
-/// Why the selected device is not there: says what sysfs and the other namespaces know of it (no such device, no driver, a userspace
-/// driver, away in another namespace and whose). For the end of a wait.
+/// A device that a program drives by itself, and so has no netdev.
+struct UserspaceDevice {
+  netlink::BusAddress address;
+  std::string driver;
+};
+
+/// The one that all selectors name; nothing when what they name is bound to no userspace driver. Throws Error 100 for one that is no
+/// network device.
+[[nodiscard]] std::optional<UserspaceDevice> select_userspace_device(const std::vector<Selector>& selectors, const netlink::Roots& roots);
+
+/// Who holds the namespace in which the netdev of the device is; empty when no namespace that can be reached has it.
+[[nodiscard]] std::string find_holder(const netlink::BusAddress& device, const netlink::Roots& roots);
+
+/// Why the selected device is not there: says what sysfs and the other namespaces know of it (no such device, no driver, away in another
+/// namespace and whose). For the end of a wait.
 [[nodiscard]] Error explain_absence(const std::vector<Selector>& selectors, const netlink::Roots& roots);
 
 }  // namespace cni

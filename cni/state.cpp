@@ -52,12 +52,39 @@ State read(const Location& location, Places& places) {
   auto routes = netlink::routes(socket, link.index);
   state.routes = std::move(routes.routes);
   state.other_routes = std::move(routes.others);
+  if (link.parent) {
+    state.vf = read_vf(*link.parent, places);
+  }
   return state;
 }
 
 std::optional<State> read(const netlink::DeviceId& device, Places& places) {
   const auto location = locate(device, places);
   return location ? std::optional{read(*location, places)} : std::nullopt;
+}
+
+std::optional<Administration> find_administration(const netlink::BusAddress& device, Places& places) {
+  if (!places.known_vf || places.known_vf->device != device) {
+    auto id = netlink::find_vf_id(device, places.roots);
+    places.known_vf = id ? std::optional{Places::KnownVf{.device = device, .id = std::move(*id)}} : std::nullopt;
+  }
+  auto& known = places.known_vf;
+  auto pf = known ? netlink::find_physical_function(places.host, known->id.physical_function, known->pf_index) : std::nullopt;
+  if (!pf) {
+    return std::nullopt;
+  }
+  known->pf_index = pf->index;
+  return Administration{.id = known->id, .pf = std::move(*pf)};
+}
+
+std::optional<netlink::VfSettings> read_vf(const netlink::BusAddress& device, Places& places) {
+  const auto administration = find_administration(device, places);
+  if (!administration) {
+    return std::nullopt;
+  }
+  const auto list = netlink::list_vfs(places.host, administration->pf.index);
+  const auto found = list.vfs.find(administration->id.number);
+  return found == list.vfs.end() ? std::nullopt : std::optional{found->second};
 }
 
 }  // namespace cni

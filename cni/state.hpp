@@ -12,16 +12,30 @@
 #include "netlink/route.hpp"
 #include "netlink/socket.hpp"
 #include "netlink/sysctl.hpp"
+#include "netlink/vf.hpp"
 
 namespace cni {
 
 using netlink::Side;
+
+/// Where a VF is administered: the PF that has it, whose netdev is in the host.
+struct Administration {
+  netlink::VfId id;
+  netlink::Link pf;
+};
 
 /// The two namespaces of an attachment, each with its socket. The pod's is absent when nobody can reach it any more.
 struct Places {
   netlink::Socket host;
   std::optional<netlink::Socket> pod;
   netlink::Roots roots;
+  /// Of the VF that was asked about last: where to look for its PF first.
+  struct KnownVf {
+    netlink::BusAddress device;
+    netlink::VfId id;
+    int pf_index = 0;
+  };
+  std::optional<KnownVf> known_vf;
 
   /// The socket of the side; the pod's must be there.
   [[nodiscard]] netlink::Socket& at(Side side) { return side == Side::host ? host : pod.value(); }
@@ -46,6 +60,10 @@ struct State {
   std::vector<netlink::InterfaceAddress> addresses;
   std::vector<netlink::Route> routes;
   std::vector<std::string> other_routes;  ///< read: destinations of those that could not be given back
+  /// The driver refused to give the device another MAC (EADDRNOTAVAIL).
+  bool is_mac_refused = false;
+  /// What the PF has set for a VF; nothing for a device that is no VF, and for one of which its PF says nothing.
+  std::optional<netlink::VfSettings> vf;
 };
 
 /// Where a device is at the moment.
@@ -61,6 +79,12 @@ struct Location {
 [[nodiscard]] State read(const Location& location, Places& places);
 /// The same, wherever the device is; nothing when it is on neither side.
 [[nodiscard]] std::optional<State> read(const netlink::DeviceId& device, Places& places);
+
+/// Where the device is administered, if it is a VF; nothing also when the netdev of its PF is not in the host. Throws netlink::Error.
+[[nodiscard]] std::optional<Administration> find_administration(const netlink::BusAddress& device, Places& places);
+
+/// What its PF says of a VF, wherever its netdev is, and whether it has one. Throws netlink::Error.
+[[nodiscard]] std::optional<netlink::VfSettings> read_vf(const netlink::BusAddress& device, Places& places);
 
 /// The address belongs to the host's configuration and comes home with the device: permanent, and not one that IPv6 makes by itself.
 [[nodiscard]] bool is_permanent(const netlink::InterfaceAddress& address);

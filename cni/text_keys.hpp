@@ -3,6 +3,7 @@
 #include <optional>
 #include <string_view>
 
+#include "cni/device_info.hpp"
 #include "netlink/address_types.hpp"
 
 namespace cni {
@@ -34,6 +35,8 @@ inline constexpr TextKey kPciBusId{"pciBusID", is_device_id, kWantedDeviceId};
 inline constexpr TextKey kDevice{"device", is_device_name, "the name of an interface, at most 127 bytes,"};
 inline constexpr TextKey kHwaddr{"hwaddr", is_unicast, kWantedAddress};
 inline constexpr TextKey kKernelPath{"kernelpath", is_kernel_path, "a path beneath /sys/devices/ without '..'"};
+inline constexpr TextKey kDeviceInfoFile{"CNIDeviceInfoFile", is_device_info_path,
+                                         "a file beneath /run/k8s.cni.cncf.io/devinfo/, not in its dp/ and without '..',"};
 inline constexpr TextKey kIpamType{"type", is_file_name, "the name of an IPAM plugin, not a path,"};
 
 }  // namespace cni

@@ -303,3 +303,49 @@ TEST_CASE("what a result does not say of an interface, or says wrongly, is not c
   CHECK_FALSE(state.mtu);
   CHECK(state.addresses.empty());
 }
+
+namespace {
+
+State vf_at_home(std::string_view administrative) {
+  auto state = at_home();
+  state.vf = netlink::VfSettings{.mac = mac(administrative),
+                                 .vlan = netlink::VfVlan{.id = 7},
+                                 .rates = netlink::VfRates{.minimum = 5, .maximum = 50},
+                                 .spoof_check = true,
+                                 .trust = {},
+                                 .link_state = netlink::VfLinkState::automatic};
+  return state;
+}
+
+}  // namespace
+
+TEST_CASE("a VF keeps what its PF has set for it, but for what was configured") {
+  const auto before = vf_at_home("00:00:00:00:00:00");
+  CHECK(pod_target(before, {}, kPlainPod, "net1", 0).vf == before.vf);
+  AttachConfig config;
+  config.vf.vlan = netlink::VfVlan{.id = 100};
+  config.vf.max_tx_rate = 0;
+  config.mac = mac("02:00:00:00:00:09");
+  const auto wanted = pod_target(before, config, kPlainPod, "net1", 0);
+  auto expected = before.vf;
+  expected->vlan = netlink::VfVlan{.id = 100};
+  expected->rates->maximum = 0;
+  expected->mac = config.mac;
+  CHECK(wanted.vf == expected);
+  CHECK(wanted.mac == config.mac);
+  CHECK_FALSE(pod_target(at_home(), config, kPlainPod, "net1", 0).vf);
+}
+
+TEST_CASE("a VF takes the MAC that its PF has set for it, unless there is none or another one was configured") {
+  const auto mac_of = [](const State& before, const AttachConfig& config = {}) {
+    return pod_target(before, config, kPlainPod, "net1", 0).mac;
+  };
+  CHECK(mac_of(vf_at_home("02:00:00:00:00:0a")) == mac("02:00:00:00:00:0a"));
+  CHECK(mac_of(vf_at_home("00:00:00:00:00:00")) == at_home().mac);
+  AttachConfig config;
+  config.mac = mac("02:00:00:00:00:09");
+  CHECK(mac_of(vf_at_home("02:00:00:00:00:0a"), config) == *config.mac);
+  auto infiniband = vf_at_home("02:00:00:00:00:0a");
+  infiniband.mac = mac("80:00:02:08:fe:80:00:00:00:00:00:00:00:02:c9:03:00:11:22:33");
+  CHECK(mac_of(infiniband) == infiniband.mac);
+}

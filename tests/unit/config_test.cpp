@@ -246,7 +246,7 @@ TEST_CASE("keys of the specification, of its library, and of others pass") {
   const auto config =
       attach(R"("cniVersions": ["1.0.0"], "plugins": 5, "capabilities": {"ips": true}, "args": {"labels": []}, "ipMasq": false,
       "disableCheck": true, "disableGC": 1, "loadOnlyInlinedPlugins": false, "cni.dev/attachments": [], "cni.dev/valid-attachments": 7,
-      "example.com/x": {}, "x.y": 0, "runtimeConfig": {"bandwidth": {}, "portMappings": 5, "CNIDeviceInfoFile": "/x"}, "prevResult": {})");
+      "example.com/x": {}, "x.y": 0, "runtimeConfig": {"bandwidth": {}, "portMappings": 5, "CNIDeviceInfoFile": "/run/k8s.cni.cncf.io/devinfo/cni/x"}, "prevResult": {})");
   CHECK(config.notes.empty());
 }
 
@@ -274,36 +274,78 @@ TEST_CASE("a peer's key that something else replaces is error 2 and names it") {
 }
 
 TEST_CASE("what this release does not do is error 2 with key and value") {
-  const auto seen = refusal(R"("vlan": 100)");
+  const auto seen = refusal(R"("rdmaName": "rail0")");
   CHECK(seen.code == 2);
-  CHECK(seen.message == "unsupported key: 'vlan' is 100, but this release does not set VF attributes");
-  for (const auto* member : {R"("vlan": 0)",
-                             R"("vlanQoS": 1)",
-                             R"("vlanProto": "802.1q")",
-                             R"("spoofchk": "off")",
-                             R"("trust": "on")",
-                             R"("link_state": "auto")",
-                             R"("min_tx_rate": 0)",
-                             R"("max_tx_rate": 10)",
-                             R"("rdma": "exclusive")",
-                             R"("rdma": "shared")",
-                             R"("rdmaName": "rail0")",
-                             R"("rdmaDevice": "mlx5_3")",
-                             R"("pkey": "0x8001")",
-                             R"("require": ["gid"])",
-                             R"("path": {"target": "gateway"})",
-                             R"("path": {})",
-                             R"("sourceRouting": true)",
-                             R"("ipMasq": true)",
-                             R"("ibKubernetesEnabled": true)",
-                             R"("infinibandGUID": "x")",
-                             R"("guid": "x")"}) {
+  CHECK(seen.message == "unsupported key: 'rdmaName' is \"rail0\", but this release does not handle RDMA devices");
+  for (const auto* member :
+       {R"("rdma": "exclusive")", R"("rdma": "shared")", R"("rdmaName": "rail0")", R"("rdmaDevice": "mlx5_3")", R"("pkey": "0x8001")",
+        R"("require": ["gid"])", R"("path": {"target": "gateway"})", R"("path": {})", R"("sourceRouting": true)", R"("ipMasq": true)",
+        R"("ibKubernetesEnabled": true)", R"("infinibandGUID": "x")", R"("guid": "x")"}) {
     const auto each = refusal(member);
     INFO(member << "\n" << each.message);
     const Json value = Json::parse(std::string{"{"} + member + "}").begin().value();
     CHECK(each.code == 2);
     CHECK(each.says(value.dump()));
   }
+}
+
+TEST_CASE("settings of a VF are read as sriov-cni's, in any case of the keys") {
+  const auto config =
+      attach(R"("vlan": 100, "vlanQoS": 3, "VlanProto": "802.1AD", "spoofchk": "off", "trust": "on", "link_state": "disable",
+      "min_tx_rate": 10, "max_tx_rate": 100)");
+  CHECK(config.vf == cni::VfRequest{.vlan = netlink::VfVlan{.id = 100, .qos = 3, .protocol = netlink::kProtocol8021ad},
+                                    .min_tx_rate = 10,
+                                    .max_tx_rate = 100,
+                                    .spoof_check = false,
+                                    .trust = true,
+                                    .link_state = netlink::VfLinkState::disable});
+  CHECK(config.notes.empty());
+  CHECK(attach("").vf.is_empty());
+  CHECK(attach(R"("vlan": null, "spoofchk": "", "trust": "", "link_state": "")").vf.is_empty());
+  CHECK(attach(R"("vlan": 0)").vf.vlan == netlink::VfVlan{});
+  CHECK(attach(R"("max_tx_rate": 0, "min_tx_rate": 5)").vf.min_tx_rate == 5U);
+  // As the operator of SR-IOV networks writes it.
+  cni::VfRequest none;
+  none.vlan = netlink::VfVlan{};
+  CHECK(attach(R"("vlan": 0, "vlanQoS": 0, "vlanProto": "802.1q")").vf == none);
+}
+
+TEST_CASE("settings of a VF that are out of range, of the wrong type, or go with no VLAN, are error 7") {
+  check_each_refused(7, "vlan", {R"("vlan": 4095)", R"("vlan": -1)", R"("vlan": "100")", R"("vlan": 1.5)", R"("vlan": true)"});
+  check_each_refused(
+      7, "vlanQoS",
+      {R"("vlan": 5, "vlanQoS": 8)", R"("vlan": 5, "vlanQoS": "3")", R"("vlanQoS": 3)", R"("vlanQoS": 0)", R"("vlan": 0, "vlanQoS": 1)"});
+  check_each_refused(7, "vlanProto",
+                     {R"("vlan": 5, "vlanProto": "802.1x")", R"("vlan": 5, "vlanProto": 5)", R"("vlanProto": "802.1q")",
+                      R"("vlan": 0, "vlanProto": "802.1ad")"});
+  check_each_refused(7, "spoofchk", {R"("spoofchk": "yes")", R"("spoofchk": true)", R"("spoofchk": "ON")"});
+  check_each_refused(7, "trust", {R"("trust": "enabled")", R"("trust": false)"});
+  check_each_refused(7, "link_state", {R"("link_state": "up")", R"("link_state": 1)"});
+  check_each_refused(7, "min_tx_rate", {R"("min_tx_rate": -1)", R"("min_tx_rate": 4294967296)", R"("min_tx_rate": 20, "max_tx_rate": 10)"});
+  check_each_refused(7, "max_tx_rate", {R"("max_tx_rate": "10")", R"("max_tx_rate": 4294967296)"});
+}
+
+TEST_CASE("settings of a VF are not a pod's to choose") {
+  CHECK(attach(R"("args": {"cni": {"vlan": 5, "trust": "on", "spoofchk": "off", "max_tx_rate": 5}}, "runtimeConfig": {"vlan": 5})")
+            .vf.is_empty());
+}
+
+TEST_CASE("a device-info file is where the runtime keeps them, and nowhere else") {
+  const auto file = [](const std::string& path) { return R"("runtimeConfig": {"CNIDeviceInfoFile": ")" + path + "\"}"; };
+  for (const auto* path : {"/run/k8s.cni.cncf.io/devinfo/cni/a_net1", "/var/run/k8s.cni.cncf.io/devinfo/x"}) {
+    CHECK(attach(file(path)).device_info_file == path);
+  }
+  CHECK(attach(R"("runtimeConfig": {"CNIDeviceInfoFile": ""})").device_info_file.empty());
+  CHECK(attach("").device_info_file.empty());
+  for (const auto* path :
+       {"/etc/x", "x", "/run/k8s.cni.cncf.io/devinfo", "/run/k8s.cni.cncf.io/devinfo/", "/run/k8s.cni.cncf.io/devinfo/a/",
+        "/run/k8s.cni.cncf.io/devinfo/../x", "/run/k8s.cni.cncf.io/devinfo/a/../../x", "/run/k8s.cni.cncf.io/devinfo/.",
+        "/run/k8s.cni.cncf.io/devinfo/cni/.hidden", "/run/k8s.cni.cncf.io/devinfo/dp/x", "/var/run/k8s.cni.cncf.io/devinfo//dp/x",
+        "/run/k8s.cni.cncf.io/devinfox/a", "/var/k8s.cni.cncf.io/devinfo/a", R"(/run/k8s.cni.cncf.io/devinfo/a\nb)"}) {
+    CAPTURE(path);
+    check_each_refused(7, "runtimeConfig.CNIDeviceInfoFile", {file(path)});
+  }
+  check_each_refused(7, "runtimeConfig.CNIDeviceInfoFile", {R"("runtimeConfig": {"CNIDeviceInfoFile": 5})"});
 }
 
 TEST_CASE("what is asked of a pod and not done by this release is error 2 too") {
@@ -710,7 +752,9 @@ TEST_CASE("every example is a configuration that ADD takes without a note") {
   for (const auto& entry : std::filesystem::directory_iterator{EXAMPLES_DIR "/nad"}) {
     CAPTURE(entry.path().string());
     REQUIRE(entry.path().extension() == ".json");
-    const auto definition = Json::parse(netlink::read_file(entry.path()).value());
+    const auto file = Json::parse(netlink::read_file(entry.path()).value());
+    // A definition alone, or behind what else makes its devices.
+    const auto& definition = file.at("kind") == "List" ? file.at("items").back() : file;
     CHECK(definition.at("kind") == "NetworkAttachmentDefinition");
     CHECK(definition.at("apiVersion") == "k8s.cni.cncf.io/v1");
     const auto text = stdin_of(definition);
@@ -718,10 +762,20 @@ TEST_CASE("every example is a configuration that ADD takes without a note") {
     const auto network = read_network_config(text);
     const auto config = read_attach_config(network, "IgnoreUnknown=true;K8S_POD_NAME=p");
     CHECK(network.name == entry.path().stem());
+    CHECK(definition.at("metadata").at("name") == network.name);
     CHECK(config.mtu == 9000U);
     CHECK((config.selectors.device_id || config.selectors.device));
     CHECK(config.notes.empty());
     ++count;
   }
-  CHECK(count >= 5);
+  CHECK(count >= 7);
+}
+
+TEST_CASE("the policy of the example with an operator makes the devices that its definition asks for, with room for its MTU") {
+  const auto file = Json::parse(netlink::read_file(EXAMPLES_DIR "/nad/sriov-operator.json").value());
+  const auto& policy = file.at("items").front();
+  CHECK(policy.at("kind") == "SriovNetworkNodePolicy");
+  CHECK(file.at("items").back().at("metadata").at("annotations").at("k8s.v1.cni.cncf.io/resourceName") ==
+        "openshift.io/" + policy.at("spec").at("resourceName").get<std::string>());
+  CHECK(policy.at("spec").at("mtu") == 9000);
 }

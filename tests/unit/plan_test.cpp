@@ -7,6 +7,7 @@
 #include <array>
 #include <random>
 
+#include "cni/vf_settings.hpp"
 #include "support/catch.hpp"
 
 using cni::describe;
@@ -102,6 +103,11 @@ class Model {
   explicit Model(State state) : state_(std::move(state)) {}
   [[nodiscard]] const State& state() const { return state_; }
 
+  void operator()(const cni::SetVf& step) {
+    REQUIRE(state_.side == Side::host);
+    REQUIRE(cni::differing_settings(state_.vf.value(), step.setting).size() == 1);
+    state_.vf = cni::laid_over(*state_.vf, step.setting);
+  }
   void operator()(const cni::RemoveAltname& step) { REQUIRE(std::erase(state_.altnames, step.altname) == 1); }
   void operator()(const cni::AddAltname& step) {
     require_free(step.altname);
@@ -226,9 +232,19 @@ void check_reached(const State& state, const State& before, const State& wanted)
                                            [&](const auto& each) { return std::ranges::find(state.routes, each) != state.routes.end(); })));
 }
 
+/// What one plan, from a device in a pod two, can make of the PF's settings: what the driver reports.
+void check_vf_reached(const State& state, const State& before, const State& wanted) {
+  const bool stays_in_pod = before.side == Side::pod && wanted.side == Side::pod;
+  if (!before.vf || !wanted.vf || stays_in_pod) {
+    CHECK(state.vf == before.vf);
+  } else {
+    CHECK(cni::differing_settings(*state.vf, *wanted.vf).empty());
+  }
+}
+
 /// Where a step belongs in a plan, in the order of Step's alternatives.
 int rank(const Step& step) {
-  constexpr std::array<int, std::variant_size_v<Step>> kRanks{0, 2, 2, 4, 5, 6, 6, 6, 3, 7, 9, 10, 12};
+  constexpr std::array<int, std::variant_size_v<Step>> kRanks{-1, 0, 2, 2, 4, 5, 6, 6, 6, 3, 7, 9, 10, 12};
   if (const auto* flag = std::get_if<cni::SetFlag>(&step); flag != nullptr && flag->flag == IFF_UP) {
     return flag->on ? 11 : 1;
   }
@@ -266,6 +282,7 @@ class Random {
     state.promisc = chance(2);
     state.allmulti = chance(2);
     state.tx_queue_length = maybe(pick(std::array{500U, 1000U}));
+    state.vf = maybe(vf());
     add_lists(state);
     return state;
   }
@@ -279,6 +296,15 @@ class Random {
   template <typename T>
   std::optional<T> maybe(T value) {
     return chance(3) ? std::nullopt : std::optional{value};
+  }
+
+  netlink::VfSettings vf() {
+    return {.mac = maybe(pick(std::array{mac("00:00:00:00:00:00"), mac("02:00:00:00:00:01")})),
+            .vlan = maybe(pick(std::array{netlink::VfVlan{}, netlink::VfVlan{.id = 7, .qos = 1}})),
+            .rates = maybe(pick(std::array{netlink::VfRates{}, netlink::VfRates{.minimum = 1, .maximum = 2}})),
+            .spoof_check = maybe(chance(2)),
+            .trust = maybe(chance(2)),
+            .link_state = maybe(pick(std::array{netlink::VfLinkState::automatic, netlink::VfLinkState::enable}))};
   }
 
   void add_lists(State& state) {
@@ -555,6 +581,7 @@ TEST_CASE("plans carried out lead to what is wanted, in the one order, and leave
     check_order(plan(after(now, steps), wanted));
     const auto reached = settled(now, wanted);
     check_reached(reached, now, wanted);
+    check_vf_reached(reached, now, wanted);
     CHECK(plan_texts(reached, wanted).empty());
   }
 }
@@ -568,7 +595,50 @@ TEST_CASE("a plan that broke off at any step is taken up by the next one") {
     for (std::size_t done = 0; done < steps.size(); ++done) {
       CAPTURE(round, done);
       const auto halfway = after(now, {steps.begin(), steps.begin() + static_cast<std::ptrdiff_t>(done)});
-      check_reached(settled(halfway, wanted), now, wanted);
+      const auto reached = settled(halfway, wanted);
+      check_reached(reached, now, wanted);
+      check_vf_reached(reached, now, wanted);
     }
   }
+}
+
+TEST_CASE("what a PF sets for a VF comes first on the way out, and behind the move on the way home") {
+  auto home = at_home();
+  home.vf = netlink::VfSettings{.mac = mac("00:00:00:00:00:00"),
+                                .vlan = netlink::VfVlan{},
+                                .rates = netlink::VfRates{},
+                                .spoof_check = true,
+                                .trust = {},
+                                .link_state = netlink::VfLinkState::automatic};
+  auto pod = in_the_pod();
+  pod.vf = home.vf;
+  pod.vf->vlan = netlink::VfVlan{.id = 100, .qos = 3, .protocol = netlink::kProtocol8021ad};
+  pod.vf->mac = pod.mac;
+  pod.vf->trust = true;
+  auto steps = plan_texts(home, pod);
+  CHECK(std::vector(steps.begin(), steps.begin() + 4) == Texts{"set the VF's vlan to 100 (qos 3, 802.1ad)",
+                                                               "set the VF's mac to 02:00:00:00:00:02", "remove altname 'net1'",
+                                                               "move to the pod as 'net1' with MAC 02:00:00:00:00:02 with MTU 9000"});
+  CHECK(steps_of_kind<cni::SetVf>(plan(pod, home)).empty());
+  auto back = pod;
+  back.side = Side::host;
+  back.up = false;
+  steps = plan_texts(back, home);
+  CHECK(std::vector(steps.begin(), steps.begin() + 2) == Texts{"set the VF's vlan to 0", "set the VF's mac to 00:00:00:00:00:00"});
+  // A driver that now reports what it did not before gets nothing back that is not known.
+  CHECK(std::ranges::none_of(steps, [](const std::string& step) { return step.contains("trust"); }));
+}
+
+TEST_CASE("a VF that was refused its MAC is reset before it is given it again") {
+  auto now = at_home();
+  now.mac = mac("02:00:00:00:00:02");
+  now.is_mac_refused = true;
+  now.up = false;
+  auto steps = plan_texts(now, at_home());
+  CHECK(std::vector(steps.begin(), steps.begin() + 3) == Texts{"set up on", "set up off", "set the MAC to 02:00:00:00:00:01"});
+  now.up = true;
+  steps = plan_texts(now, at_home());
+  CHECK(std::vector(steps.begin(), steps.begin() + 2) == Texts{"set up off", "set the MAC to 02:00:00:00:00:01"});
+  now.mac = at_home().mac;
+  CHECK(plan_texts(now, at_home()).empty());
 }

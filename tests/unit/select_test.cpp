@@ -292,13 +292,24 @@ TEST_CASE_METHOD(Node, "a virtio NIC lacks a driver when its virtio device does"
         "deviceID '0000:00:03.0': no driver is bound to it");
 }
 
-TEST_CASE_METHOD(Node, "a device bound to a userspace driver is error 100 that names the driver") {
+TEST_CASE_METHOD(Node, "a device bound to a userspace driver is what its address and its path mean, and a name does not") {
+  const std::vector<Selector> by_id{device_id("0000:3b:00.0")};
+  CHECK_FALSE(cni::select_userspace_device(by_id, tree.roots()));
   tree.unbind(kNic);
+  CHECK_FALSE(cni::select_userspace_device(by_id, tree.roots()));
   tree.bind(kNic, "vfio-pci");
-  const auto error = explain_absence({device_id("0000:3b:00.0")}, tree.roots());
+  tree.set_class(kNic, "0x030200");
+  const auto error = thrown([&] { static_cast<void>(cni::select_userspace_device(by_id, tree.roots())); });
   CHECK(error.code() == 100);
-  CHECK(std::string{error.what()} ==
-        "deviceID '0000:3b:00.0': it is bound to the userspace driver 'vfio-pci' and has no network interface");
+  CHECK(std::string{error.what()} == "deviceID '0000:3b:00.0': it is bound to 'vfio-pci', and no network device");
+  tree.set_class(kNic, "0x020000");
+  const auto found = cni::select_userspace_device(by_id, tree.roots());
+  REQUIRE(found);
+  CHECK(found->address == kNic);
+  CHECK(found->driver == "vfio-pci");
+  CHECK_FALSE(cni::select_userspace_device({Selector::by_name("ens3f0")}, tree.roots()));
+  // All selectors have to name it.
+  CHECK_FALSE(cni::select_userspace_device({device_id("0000:3b:00.0"), Selector::by_name("ens3f0")}, tree.roots()));
 }
 
 TEST_CASE_METHOD(Node, "a device whose driver has made no interface yet is error 11 that names the driver") {
