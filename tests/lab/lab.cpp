@@ -89,10 +89,12 @@ void make_vfs(int card, int number) {
   set_number_of_vfs(card, number);
   for (int each = 0; each < number; ++each) {
     wait_for_netdev(vf(card, each));
-    // The PF learns its MAC when it comes up for the first time, and says it from then on. udev may rename it meanwhile.
-    wait_until("the VF to come up once", [&] {
+    // The PF learns its MAC when it comes up for the first time, and says it from then on. udev may rename it meanwhile, and on a slow
+    // machine the two do not hear each other at once.
+    wait_until("the VF to tell its PF its MAC", [&] {
       const auto name = vf(card, each).netdev();
-      return support::run(support::shell("ip link set " + name + " up && ip link set " + name + " down")).status == 0;
+      const auto up_and_down = support::run(support::shell("ip link set " + name + " up && ip link set " + name + " down"));
+      return up_and_down.status == 0 && vf_settings(vf(card, each))["address"] == support::show_link(vf(card, each).netdev())["address"];
     });
   }
 }
@@ -321,6 +323,27 @@ void Configured::expect_home(std::source_location where) const {
   CHECK(support::changes(snapshot_, support::snapshot(kName)) == "");
   CHECK(link_ == lasting(support::show_link(kName)));
   support::expect_no_traces();
+}
+
+Json vf_settings(const Function& function) {
+  return support::show_link(pf(function.card).netdev())["vfinfo_list"].at(static_cast<std::size_t>(function.vf.value()));
+}
+
+std::string pf_text(int card) {
+  return sh("ip -j -d link show " + pf(card).netdev());
+}
+
+OwnMac::OwnMac(const Function& function) : function_(function), mac_(support::show_link(function.netdev())["address"]) {}
+
+OwnMac::~OwnMac() {
+  const auto name = function_.netdev();
+  // The driver is not told a MAC that the netdev has already, and takes what it is told for the permanent one with the next reset.
+  const auto set = "ip link set " + pf(function_.card).netdev() + " vf " + std::to_string(function_.vf.value()) +
+                   " mac 00:00:00:00:00:00 && ip link set " + name + " address 02:00:00:00:ff:ff && ip link set " + name + " address " +
+                   mac_ + " && ip link set " + name + " up && ip link set " + name + " down";
+  if (const auto ending = support::run(support::shell(set)); ending.status != 0) {
+    FAIL_CHECK("the VF could not be given its own MAC back: " << ending.err);
+  }
 }
 
 support::Attachment attachment(const Function& function, const Pod& pod, const Json& keys) {

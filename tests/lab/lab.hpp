@@ -137,6 +137,29 @@ class Configured {
   bool is_forgotten_ = false;
 };
 
+/// What the PF of a VF says of it, as `ip` prints it.
+[[nodiscard]] Json vf_settings(const Function& function);
+/// All of what `ip` prints of a PF, its VFs included.
+[[nodiscard]] std::string pf_text(int card);
+
+/// What a PF insists on after it was told the MAC of a VF, and what it does not say, is taken away again at its end: the VF may choose its
+/// MAC as before, and has the one it had.
+class OwnMac {
+ public:
+  explicit OwnMac(const Function& function);
+  OwnMac(const OwnMac&) = delete;
+  OwnMac& operator=(const OwnMac&) = delete;
+  OwnMac(OwnMac&&) = delete;
+  OwnMac& operator=(OwnMac&&) = delete;
+  ~OwnMac();
+
+  [[nodiscard]] const std::string& mac() const { return mac_; }
+
+ private:
+  Function function_;
+  std::string mac_;
+};
+
 /// An attachment of the function, which a device plugin chose.
 [[nodiscard]] support::Attachment attachment(const Function& function, const Pod& pod, const Json& keys = Json::object());
 /// The keys of an attachment with an MTU of 9000 and an address of host-local's; the addresses that it has given and not got back.

@@ -162,10 +162,8 @@ std::vector<std::string> trace(const std::string& word) {
 bool sets_attribute(const std::string& line, const std::string& attribute) {
   static const std::map<std::string, std::string> kBytes{
       // length, then type
-      {"IFLA_ADDRESS", R"(\x0a\x00\x01\x00)"},
-      {"IFLA_MTU", R"(\x08\x00\x04\x00)"},
-      {"IFLA_TXQLEN", R"(\x08\x00\x0d\x00)"},
-      {"IFLA_NET_NS_FD", R"(\x08\x00\x1c\x00)"},
+      {"IFLA_ADDRESS", R"(\x0a\x00\x01\x00)"},   {"IFLA_MTU", R"(\x08\x00\x04\x00)"}, {"IFLA_TXQLEN", R"(\x08\x00\x0d\x00)"},
+      {"IFLA_NET_NS_FD", R"(\x08\x00\x1c\x00)"}, {"IFLA_VFINFO_LIST", R"(\x16\x80)"},  // of any length, nested
   };
   const auto has = [&line](const std::string& text) { return line.find(text) != std::string::npos; };
   return (has("nlmsg_type=RTM_NEWLINK") && has("nla_type=" + attribute + "}")) || (has("nlmsg_type=0x10 ") && has(kBytes.at(attribute)));
