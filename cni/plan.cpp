@@ -38,6 +38,11 @@ class Planner {
 
   std::vector<Step> plan() {
     plan_vf();
+    if (moves_ && wanted_.side == Side::host) {
+      for (const auto& upper : now_.uppers) {
+        add(RemoveUpper{upper});
+      }
+    }
     for (auto& altname : missing_from(now_.altnames, wanted_.altnames)) {
       add(RemoveAltname{std::move(altname)});
     }
@@ -145,6 +150,12 @@ class Planner {
     if (now_.allmulti != wanted_.allmulti) {
       add(SetFlag{IFF_ALLMULTI, wanted_.allmulti});
     }
+    if (wanted_.arp && now_.arp && *wanted_.arp != *now_.arp) {
+      add(SetFlag{IFF_NOARP, !*wanted_.arp});
+    }
+    if (wanted_.multicast && now_.multicast && *wanted_.multicast != *now_.multicast) {
+      add(SetFlag{IFF_MULTICAST, *wanted_.multicast});
+    }
   }
 
   /// A move resets them all, so that nothing is known of their values behind it.
@@ -193,7 +204,11 @@ class Planner {
 };
 
 std::string_view flag_name(std::uint32_t flag) {
-  return flag == IFF_UP ? "up" : flag == IFF_PROMISC ? "promisc" : "allmulti";
+  return flag == IFF_UP         ? "up"
+         : flag == IFF_PROMISC  ? "promisc"
+         : flag == IFF_ALLMULTI ? "allmulti"
+         : flag == IFF_NOARP    ? "noarp"
+                                : "multicast";
 }
 
 std::string_view side_name(Side side) {
@@ -263,6 +278,7 @@ std::string describe(const Step& step) {
                    const auto [key, value] = text_of_setting(s.setting);
                    return fmt::format("set the VF's {} to {}", key, value);
                  },
+                 [](const RemoveUpper& s) { return fmt::format("remove '{}', which the pod has put onto it", s.upper.name); },
                  [](const RemoveAltname& s) { return fmt::format("remove altname '{}'", s.altname); },
                  [](const AddAltname& s) { return fmt::format("add altname '{}'", s.altname); },
                  [](const Move& s) {
@@ -291,6 +307,7 @@ void apply(const Step& step, Subject& subject, Places& places) {
   auto& socket = places.at(subject.side);
   std::visit(
       Overloaded{[&](const SetVf& s) { set_vf(s, subject, places, attempt); }, [&](const Move& s) { move(s, subject, places, attempt); },
+                 [&](const RemoveUpper& s) { netlink::delete_link(socket, s.upper.index, attempt); },
                  [&](const RemoveAltname& s) { netlink::remove_altname(socket, subject.index, s.altname, attempt); },
                  [&](const AddAltname& s) { netlink::add_altname(socket, subject.index, s.altname, attempt); },
                  [&](const DetachXdp& s) { netlink::detach_xdp(socket, subject.index, s.program.mode, attempt); },

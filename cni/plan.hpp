@@ -10,6 +10,10 @@
 
 namespace cni {
 
+/// Destroys what a pod has put onto the device: the kernel would let it stay connected through every move.
+struct RemoveUpper {
+  UpperLink upper;
+};
 struct RemoveAltname {
   std::string altname;
 };
@@ -39,7 +43,7 @@ struct SetAlias {
 struct SetTxQueueLength {
   std::uint32_t length = 0;
 };
-/// IFF_UP, IFF_PROMISC or IFF_ALLMULTI.
+/// IFF_UP, IFF_PROMISC, IFF_ALLMULTI, IFF_NOARP or IFF_MULTICAST.
 struct SetFlag {
   std::uint32_t flag = 0;
   bool on = false;
@@ -64,14 +68,14 @@ struct SetVf {
 };
 
 /// One change, one request to the kernel.
-using Step = std::variant<SetVf, RemoveAltname, Move, Rename, SetMac, SetMtu, SetAlias, SetTxQueueLength, SetFlag, DetachXdp, AddAltname,
-                          WriteSysctl, AddAddress, AddRoute>;
+using Step = std::variant<SetVf, RemoveUpper, RemoveAltname, Move, Rename, SetMac, SetMtu, SetAlias, SetTxQueueLength, SetFlag, DetachXdp,
+                          AddAltname, WriteSysctl, AddAddress, AddRoute>;
 
 /// The steps that lead from `now` to `wanted`, only for what differs, in the one order that works both ways: what the PF sets for a VF, and
-/// that only while the VF is in the host; names that are in the way, the move (down, with the new name), MAC, MTU and the rest, sysctls,
-/// addresses, up, and routes, which need the link up. A device whose name
-/// or MAC changes where it is goes down first. A plan that moves the device home ends there: what the move takes away, and what the
-/// kernel gives it at home, is known behind it, to the next plan.
+/// that only while the VF is in the host; what a pod has put onto the device, names that are in the way, the move (down, with the new
+/// name), MAC, MTU and the rest, sysctls, addresses, up, and routes, which need the link up. A device whose name or MAC changes where it is
+/// goes down first. A plan that moves the device home ends there: what the move takes away, and what the kernel gives it at home, is known
+/// behind it, to the next plan.
 [[nodiscard]] std::vector<Step> plan(const State& now, const State& wanted);
 
 /// Whether the step gives the netdev a MAC.

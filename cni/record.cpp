@@ -162,8 +162,11 @@ auto read_unless_null(const Json& json, Read read) {
   return json.is_null() ? std::nullopt : std::optional{read(json)};
 }
 
+bool read_bool(const Json& json) {
+  return json.get<bool>();
+}
+
 netlink::VfSettings read_vf_settings(const Json& json) {
-  const auto read_bool = [](const Json& value) { return value.get<bool>(); };
   netlink::VfSettings vf;
   vf.mac = read_unless_null(json.at("mac"), [](const Json& value) { return read_hardware(value.get<std::string>()); });
   vf.vlan = read_unless_null(json.at("vlan"), [](const Json& value) {
@@ -209,6 +212,8 @@ Json print(const State& state) {
   for (const auto& route : state.routes) {
     json["routes"].push_back(print(route));
   }
+  json["arp"] = optional_json(state.arp);
+  json["multicast"] = optional_json(state.multicast);
   json["vf"] = state.vf ? print(*state.vf) : Json(nullptr);
   return json;
 }
@@ -375,6 +380,8 @@ Record parse_record(std::string_view text) {
                           .driver_inode = number<std::uint64_t>(incarnation.at("driverInode"))};
     record.before = read_state(json.at("before"));
     if (format != kFormatWithoutVfs) {
+      record.before.arp = read_unless_null(json.at("before").at("arp"), read_bool);
+      record.before.multicast = read_unless_null(json.at("before").at("multicast"), read_bool);
       record.before.vf = read_unless_null(json.at("before").at("vf"), read_vf_settings);
       record.asked_vf = read_vf_settings(json.at("askedVf"));
       record.userspace_driver = json.at("userspaceDriver");

@@ -20,11 +20,6 @@ namespace {
   throw Error(Code::device_cannot_be_taken, fmt::format("'{}' cannot be taken: {}", link.name, why), what_to_do);
 }
 
-/// A peer, which IFLA_LINK names for these, does not sit on the device.
-bool has_peer(const netlink::Link& link) {
-  return link.kind == "veth" || link.kind == "netkit";
-}
-
 bool is_immovable(const netlink::Link& link) {
   static constexpr std::array<std::string_view, 3> kKinds{"bridge", "bond", "team"};
   return link.has_flag(IFF_LOOPBACK) || std::ranges::find(kKinds, link.kind) != kKinds.end();
@@ -47,7 +42,7 @@ void refuse_entangled(const netlink::Link& link, std::span<const netlink::Link> 
   }
   std::vector<std::string> uppers;
   for (const auto& other : all) {
-    if (other.lower == link.index && !other.lower_is_elsewhere && other.index != link.index && !has_peer(other)) {
+    if (other.sits_on(link.index)) {
       uppers.push_back(fmt::format("the {} '{}'", other.kind, other.name));
     }
   }

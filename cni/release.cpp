@@ -119,6 +119,9 @@ class Restorer {
       context_.store.write(record_);
     }
     now->is_mac_refused = is_mac_refused_;
+    if (now->side == Side::pod) {
+      now->uppers = uppers_in_pod(now->index);
+    }
     if (now->side == Side::host) {
       netlink::read_others(record_.before.sysctls, now->name, places_.host.net_ns(), places_.roots, now->sysctls);
     }
@@ -131,6 +134,17 @@ class Restorer {
     start_pass(*now);
     apply_all(steps, *now);
     return failures_.empty() && std::ranges::none_of(steps, [&](const Step& step) { return needs_another_look(step); });
+  }
+
+  [[nodiscard]] std::vector<UpperLink> uppers_in_pod(int index) {
+    std::vector<UpperLink> uppers;
+    for (const auto& link : netlink::links(places_.at(Side::pod))) {
+      if (link.sits_on(index)) {
+        context_.log.warning(fmt::format("'{}' is removed: the pod has put it onto the interface that leaves it", link.name));
+        uppers.push_back({.index = link.index, .name = link.name});
+      }
+    }
+    return uppers;
   }
 
   /// Behind a move there is more to do; and a VF that is given a MAC may tell its PF.

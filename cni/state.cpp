@@ -44,6 +44,8 @@ State read(const Location& location, Places& places) {
   state.up = link.has_flag(IFF_UP);
   state.promisc = link.has_flag(IFF_PROMISC);
   state.allmulti = link.has_flag(IFF_ALLMULTI);
+  state.arp = !link.has_flag(IFF_NOARP);
+  state.multicast = link.has_flag(IFF_MULTICAST);
   state.tx_queue_length = link.tx_queue_length;
   state.sysctls = netlink::carried_sysctls(link);
   state.xdp = link.xdp;

@@ -41,6 +41,12 @@ struct Places {
   [[nodiscard]] netlink::Socket& at(Side side) { return side == Side::host ? host : pod.value(); }
 };
 
+/// A VLAN, macvlan or the like on a device.
+struct UpperLink {
+  int index = 0;
+  std::string name;
+};
+
 /// What a device is set to, as the kernel says or as somebody wants it. An absent optional is an attribute that the driver does not report,
 /// or that nobody wants changed: it never leads to a step.
 struct State {
@@ -54,12 +60,16 @@ struct State {
   bool up = false;
   bool promisc = false;
   bool allmulti = false;
+  std::optional<bool> arp;        ///< not IFF_NOARP
+  std::optional<bool> multicast;  ///< IFF_MULTICAST
   std::optional<std::uint32_t> tx_queue_length;
   netlink::Sysctls sysctls;  ///< read: those that the kernel's answer carries
   std::vector<netlink::XdpProgram> xdp;
   std::vector<netlink::InterfaceAddress> addresses;
   std::vector<netlink::Route> routes;
   std::vector<std::string> other_routes;  ///< read: destinations of those that could not be given back
+  /// Read when it leaves a pod: what the pod has put onto it, and what would stay connected to it in its next one.
+  std::vector<UpperLink> uppers;
   /// The driver refused to give the device another MAC (EADDRNOTAVAIL).
   bool is_mac_refused = false;
   /// What the PF has set for a VF; nothing for a device that is no VF, and for one of which its PF says nothing.

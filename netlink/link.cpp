@@ -115,6 +115,11 @@ bool Link::is_representor() const {
   return skip("pf") && (rest.empty() || skip("vf") || skip("sf"));
 }
 
+bool Link::sits_on(int other) const {
+  const bool has_peer = kind == "veth" || kind == "netkit";
+  return lower == other && !lower_is_elsewhere && index != other && !has_peer;
+}
+
 std::optional<Link> parse_link(std::span<const std::byte> payload) {
   ifinfomsg header{};
   if (payload.size() < sizeof header) {
@@ -196,6 +201,14 @@ void change_link(Socket& socket, int index, const LinkChange& change, std::strin
   if (change.tx_queue_length) {
     request.put(IFLA_TXQLEN, *change.tx_queue_length);
   }
+  socket.request(std::move(request), attempt);
+}
+
+void delete_link(Socket& socket, int index, std::string_view attempt) {
+  Request request{RTM_DELLINK, 0};
+  ifinfomsg header{};
+  header.ifi_index = index;
+  request.append(header);
   socket.request(std::move(request), attempt);
 }
 

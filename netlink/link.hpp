@@ -59,6 +59,8 @@ struct Link {
   /// Whether it is the port by which a switchdev driver stands for a function that is elsewhere: `pf0`, `pf0vf3`, `c1pf0sf7`, where an
   /// uplink is `p0`.
   [[nodiscard]] bool is_representor() const;
+  /// Whether it is a VLAN, macvlan or the like on the interface with this index of its own namespace; a veth's peer is none.
+  [[nodiscard]] bool sits_on(int other) const;
 };
 
 /// Reads the payload of RTM_NEWLINK; nothing when it is too short to be one. A truncated attribute ends the reading.
@@ -86,6 +88,8 @@ struct LinkChange {
 
 /// Throws Error.
 void change_link(Socket& socket, int index, const LinkChange& change, std::string_view attempt);
+/// Destroys a software device. Throws Error.
+void delete_link(Socket& socket, int index, std::string_view attempt);
 void add_altname(Socket& socket, int index, const std::string& altname, std::string_view attempt);
 void remove_altname(Socket& socket, int index, const std::string& altname, std::string_view attempt);
 /// Detaches the program in this mode. One that a bpf_link holds cannot be detached this way: EBUSY.

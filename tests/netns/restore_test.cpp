@@ -30,6 +30,8 @@ const std::vector<std::string> kChanges{
     "ip -n pod link set net1 promisc off",
     "ip -n pod link set net1 allmulticast on",
     "ip -n pod link set net1 allmulticast off",
+    "ip -n pod link set net1 arp off",
+    "ip -n pod link set net1 multicast off",
     "ip -n pod link set net1 txqueuelen 77",
     "ip -n pod link set net1 alias mine",
     "ip -n pod link set net1 alias ''",
@@ -94,6 +96,19 @@ TEST_CASE_METHOD(UnusualNic, "DEL restores everything at once, also what the plu
   sh("ip -n pod link set net1 down; ip -n pod link set net1 name renamed");
   expect_success(attachment.del());
   expect_home(before);
+}
+
+TEST_CASE_METHOD(NicAndPod, "what a pod has put onto its NIC does not stay connected to it") {
+  const Snapshot before = snapshot("nic0");
+  const Attachment attachment;
+  expect_success(attachment.add());
+  sh("ip -n pod link add link net1 name mv type macvlan mode bridge && ip -n pod link set mv up");
+  sh("ip -n pod link add own0 type veth peer name own1");
+  const auto answer = attachment.del();
+  expect_success(answer);
+  CHECK(answer.err.find("'mv' is removed") != std::string::npos);
+  expect_home(before);
+  CHECK(link_names("pod") == std::vector<std::string>{"own0", "own1"});
 }
 
 TEST_CASE_METHOD(NicAndPod, "a NIC that was up comes home up and one that was down comes home down") {

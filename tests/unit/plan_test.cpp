@@ -108,6 +108,10 @@ class Model {
     REQUIRE(cni::differing_settings(state_.vf.value(), step.setting).size() == 1);
     state_.vf = cni::laid_over(*state_.vf, step.setting);
   }
+  void operator()(const cni::RemoveUpper& step) {
+    REQUIRE(state_.side == Side::pod);
+    REQUIRE(std::erase_if(state_.uppers, [&](const auto& upper) { return upper.index == step.upper.index; }) == 1);
+  }
   void operator()(const cni::RemoveAltname& step) { REQUIRE(std::erase(state_.altnames, step.altname) == 1); }
   void operator()(const cni::AddAltname& step) {
     require_free(step.altname);
@@ -153,6 +157,13 @@ class Model {
     state_.tx_queue_length = step.length;
   }
   void operator()(const cni::SetFlag& step) {
+    if (step.flag == IFF_NOARP || step.flag == IFF_MULTICAST) {
+      auto& flag = step.flag == IFF_NOARP ? state_.arp : state_.multicast;
+      const bool on = step.on == (step.flag == IFF_MULTICAST);
+      REQUIRE(flag.value() != on);
+      flag = on;
+      return;
+    }
     bool& flag = step.flag == IFF_UP ? state_.up : step.flag == IFF_PROMISC ? state_.promisc : state_.allmulti;
     REQUIRE(flag != step.on);
     flag = step.on;
@@ -222,6 +233,8 @@ void check_reached(const State& state, const State& before, const State& wanted)
   CHECK(state.up == wanted.up);
   CHECK(state.promisc == wanted.promisc);
   CHECK(state.allmulti == wanted.allmulti);
+  CHECK(state.arp == (wanted.arp && before.arp ? wanted.arp : before.arp));
+  CHECK(state.multicast == (wanted.multicast && before.multicast ? wanted.multicast : before.multicast));
   CHECK(state.tx_queue_length == (wanted.tx_queue_length && before.tx_queue_length ? wanted.tx_queue_length : before.tx_queue_length));
   CHECK(wanted.sysctls.differing_from(state.sysctls).empty());
   CHECK(std::ranges::all_of(state.xdp, [&](const auto& each) { return std::ranges::find(wanted.xdp, each) != wanted.xdp.end(); }));
@@ -244,7 +257,7 @@ void check_vf_reached(const State& state, const State& before, const State& want
 
 /// Where a step belongs in a plan, in the order of Step's alternatives.
 int rank(const Step& step) {
-  constexpr std::array<int, std::variant_size_v<Step>> kRanks{-1, 0, 2, 2, 4, 5, 6, 6, 6, 3, 7, 9, 10, 12};
+  constexpr std::array<int, std::variant_size_v<Step>> kRanks{-1, -1, 0, 2, 2, 4, 5, 6, 6, 6, 3, 7, 9, 10, 12};
   if (const auto* flag = std::get_if<cni::SetFlag>(&step); flag != nullptr && flag->flag == IFF_UP) {
     return flag->on ? 11 : 1;
   }
@@ -281,6 +294,8 @@ class Random {
     state.up = chance(2);
     state.promisc = chance(2);
     state.allmulti = chance(2);
+    state.arp = maybe(chance(2));
+    state.multicast = maybe(chance(2));
     state.tx_queue_length = maybe(pick(std::array{500U, 1000U}));
     state.vf = maybe(vf());
     add_lists(state);
@@ -640,5 +655,26 @@ TEST_CASE("a VF that was refused its MAC is reset before it is given it again") 
   steps = plan_texts(now, at_home());
   CHECK(std::vector(steps.begin(), steps.begin() + 2) == Texts{"set up off", "set the MAC to 02:00:00:00:00:01"});
   now.mac = at_home().mac;
+  CHECK(plan_texts(now, at_home()).empty());
+}
+
+TEST_CASE("what a pod has put onto a device goes before the device does, and stays while the device stays") {
+  auto now = in_the_pod();
+  now.uppers = {{.index = 5, .name = "mv"}, {.index = 6, .name = "v5"}};
+  const auto steps = plan_texts(now, at_home());
+  CHECK(std::vector(steps.begin(), steps.begin() + 3) ==
+        Texts{"remove 'mv', which the pod has put onto it", "remove 'v5', which the pod has put onto it", "move to the host as 'ens3f0'"});
+  CHECK(plan_texts(now, in_the_pod()).empty());
+}
+
+TEST_CASE("ARP and multicast are set back, where it is known what they were") {
+  auto now = at_home();
+  now.arp = false;
+  now.multicast = false;
+  auto wanted = at_home();
+  wanted.arp = true;
+  wanted.multicast = true;
+  CHECK(plan_texts(now, wanted) == Texts{"set noarp off", "set multicast on"});
+  CHECK(plan_texts(wanted, now) == Texts{"set noarp on", "set multicast off"});
   CHECK(plan_texts(now, at_home()).empty());
 }

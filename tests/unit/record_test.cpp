@@ -68,6 +68,8 @@ cni::State full_state() {
   state.up = true;
   state.promisc = true;
   state.allmulti = true;
+  state.arp = true;
+  state.multicast = false;
   state.tx_queue_length = 1000;
   state.sysctls = {.ipv4 = {0, 1},
                    .ipv6 = {1, -1, 2147483647},
@@ -163,6 +165,8 @@ void check_same(const cni::State& one, const cni::State& other) {
   CHECK(one.up == other.up);
   CHECK(one.promisc == other.promisc);
   CHECK(one.allmulti == other.allmulti);
+  CHECK(one.arp == other.arp);
+  CHECK(one.multicast == other.multicast);
   CHECK(one.tx_queue_length == other.tx_queue_length);
   CHECK(one.sysctls == other.sysctls);
   CHECK(one.xdp == other.xdp);
@@ -300,7 +304,8 @@ TEST_CASE("a record that lacks anything is error 6, and the key is named") {
 TEST_CASE("a record in which anything has the wrong type is error 6") {
   const auto json = Json::parse(print_record(full_record()));
   for (const auto& place : places_in(json)) {
-    const bool may_be_null = place.back() == "spoofCheck" || place.back() == "trust";
+    const bool may_be_null =
+        place.back() == "spoofCheck" || place.back() == "trust" || place.back() == "arp" || place.back() == "multicast";
     for (const auto& wrong : of_another_type(json.at(place))) {
       if (may_be_null && wrong.is_null()) {
         continue;
@@ -338,15 +343,17 @@ TEST_CASE("a record of a format that is not known is error 6 that names it and t
   CHECK(std::string{error.what()} == "the record has format " + json["format"].dump() + ", and this release knows the formats 1 and 2");
 }
 
-TEST_CASE("a record of the format before says nothing of VFs") {
+TEST_CASE("a record of the format before says nothing of VFs, ARP and multicast") {
   auto json = Json::parse(print_record(full_record()));
   json["format"] = 1;
-  for (const auto* const place : {"/before/vf", "/askedVf", "/userspaceDriver", "/deviceInfoFile"}) {
+  for (const auto* const place : {"/before/vf", "/before/arp", "/before/multicast", "/askedVf", "/userspaceDriver", "/deviceInfoFile"}) {
     const Json::json_pointer pointer{place};
     json.at(pointer.parent_pointer()).erase(pointer.back());
   }
   auto record = full_record();
   record.before.vf.reset();
+  record.before.arp.reset();
+  record.before.multicast.reset();
   record.asked_vf = {};
   record.userspace_driver.clear();
   record.device_info_file.clear();
