@@ -106,6 +106,7 @@ class Addition {
     context_.log.info("attached already", {{"device", fmt::format("{} ({})", existing.record.before.name, existing.record.device.text())}});
     auto result = parse_result(existing.record.result, Version::v1_1_0, "the recorded result");
     try {
+      require_same_request(result.interfaces.at(0), existing.record);
       verify_recorded(state_in_result(result, 0), existing.record, *places_);
     } catch (const Error& error) {
       throw Error(Code::invalid_environment,
@@ -114,6 +115,22 @@ class Addition {
                   "Delete the attachment first.");
     }
     return print_with_previous(std::move(result));
+  }
+
+  /// A repeated call asks for what is there, or it is no repetition.
+  void require_same_request(const ResultInterface& is, const Record& record) const {
+    const auto require = [](bool holds, std::string_view key) {
+      if (!holds) {
+        throw Error(Code::verification_failed, fmt::format("this call asks for another '{}'", key));
+      }
+    };
+    require(!config_.mtu || *config_.mtu == is.mtu, "mtu");
+    require(!config_.mac || config_.mac->text() == is.mac, "mac");
+    if (record.before.vf) {
+      const auto asked = asked_of_pf(config_.vf, config_.mac, *record.before.vf);
+      const auto differing = differing_settings(record.asked_vf, asked);
+      require(differing.empty(), differing.empty() ? "" : text_of_setting(differing.front()).key);
+    }
   }
 
   std::string attach_claimed(Claim& claimed) {

@@ -395,7 +395,7 @@ TEST_CASE("CHECK names the first setting of a VF that is not as asked") {
   set_on_pf(kFunction, "max_tx_rate 100");
   set_on_pf(kFunction, "trust off");
   expect_error(attachment.check(result), 102, {"VF 0", "'eth0'", "max_tx_rate", "100", "200"});
-  // What is there and not as it was is no answer to a repeated ADD either.
+  // What is there and not as it was is no answer to a repeated ADD either, nor is what is there to one that asks for something else.
   expect_error(attachment.add(), 4, {"max_tx_rate"});
   set_on_pf(kFunction, "max_tx_rate 200");
   expect_error(attachment.check(result), 102, {"'trust' is off and shall be on"});
@@ -403,6 +403,9 @@ TEST_CASE("CHECK names the first setting of a VF that is not as asked") {
   expect_error(attachment.check(result), 102, {"'vlan' is 8", "100 (qos 3, 802.1q)"});
   set_on_pf(kFunction, "vlan 100 qos 3");
   expect_success(attachment.check(result));
+  auto other = attachment;
+  other.network["vlan"] = 200;
+  expect_error(other.add(), 4, {"'vlan'"});
   expect_success(attachment.del());
 }
 

@@ -94,6 +94,19 @@ TEST_CASE_METHOD(TwoPods, "a repeated ADD of the owner is code 4 when the attach
   CHECK(show_link("net1", "pod")["mtu"] == 1400);
 }
 
+TEST_CASE_METHOD(TwoPods, "a repeated ADD that asks for something else is code 4 and names it") {
+  auto attachment = first;
+  attachment.network["mtu"] = 9000;
+  expect_success(attachment.add());
+  attachment.network["mtu"] = 4000;
+  expect_error(attachment.add(), 4, {"'mtu'"});
+  attachment.network["mtu"] = 9000;
+  attachment.network["mac"] = "02:00:00:00:00:77";
+  expect_error(attachment.add(), 4, {"'mac'"});
+  attachment.network.erase("mac");
+  expect_success(attachment.add());
+}
+
 TEST_CASE_METHOD(TwoPods, "one container cannot have a NIC under two names") {
   expect_success(first.add());
   const Snapshot before = snapshot("net1", "pod");
