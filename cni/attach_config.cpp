@@ -296,7 +296,7 @@ AttachConfig read_attach_config(const NetworkConfig& network, const std::string&
   out.ips = read_ips(from, !network.ipam_type.empty());
   out.gets_addresses = !network.ipam_type.empty() || !out.ips.empty();
   if (const auto file = given(from.runtime, kDeviceInfoFile.name)) {
-    out.device_info_file = file->text();
+    out.device_info_file = canonical_device_info_path(file->text());
   }
   if (const auto dns = config.member("dns")) {
     out.dns = read_dns(*dns);

@@ -26,15 +26,6 @@ constexpr const char* kVersion = "1.1.0";
 constexpr mode_t kDirectoryMode = 0755;
 constexpr mode_t kFileMode = 0644;  // as everybody's who writes there: nothing in it is secret
 constexpr std::size_t kLongestName = 255;
-constexpr std::string_view kOfDevicePlugins = "dp/";
-
-/// The path beneath /run; empty when it is not where device-info files are.
-std::string_view beneath_run(std::string_view path) {
-  if (path.starts_with(kAlias)) {
-    path.remove_prefix(kAlias.size());
-  }
-  return path.starts_with(kDeviceInfoDirectory) ? path.substr(kRoot.size() + 1) : std::string_view{};
-}
 
 /// A file and the directory in which it is, or is to be. No component of the way may be a link: it is the tenant's to say, and root who
 /// goes.
@@ -48,7 +39,7 @@ Place open_place(const std::string& path, bool create) {
   if (!directory.is_open()) {
     netlink::throw_errno("open the directory of " + path);
   }
-  const std::filesystem::path relative{beneath_run(path)};
+  const auto relative = std::filesystem::path{path}.lexically_relative(kRoot);
   for (const auto& component : relative.parent_path()) {
     if (create && ::mkdirat(directory.get(), component.c_str(), kDirectoryMode) != 0 && errno != EEXIST) {
       netlink::throw_errno("make the directory of " + path);
@@ -117,12 +108,25 @@ Json parse_existing(std::string_view text) {
 }  // namespace
 
 bool is_device_info_path(std::string_view path) {
-  auto relative = beneath_run(path);
-  relative.remove_prefix(std::min(relative.size(), kDeviceInfoDirectory.size() - kRoot.size() - 1));
-  const std::filesystem::path components{relative};
-  return !relative.empty() && !relative.starts_with('/') && !relative.starts_with(kOfDevicePlugins) &&
-         std::ranges::none_of(relative, [](char letter) { return static_cast<unsigned char>(letter) < ' ' || letter == '\x7f'; }) &&
-         std::ranges::none_of(components, [](const auto& each) { return each.empty() || each.string().starts_with('.'); });
+  const auto canonical = canonical_device_info_path(path);
+  std::string_view name{canonical};
+  if (!name.starts_with(kDeviceInfoDirectory)) {
+    return false;
+  }
+  name.remove_prefix(kDeviceInfoDirectory.size());
+  if (name.starts_with("cni/")) {
+    name.remove_prefix(std::string_view{"cni/"}.size());
+  } else if (name == "cni" || name == "dp") {
+    return false;  // where Multus has those of pods, and device plugins have theirs
+  }
+  return !name.empty() && !name.starts_with('.') && name.size() <= kLongestName - 1 && std::ranges::none_of(name, [](char letter) {
+    return letter == '/' || static_cast<unsigned char>(letter) < ' ' || letter == '\x7f';
+  });
+}
+
+std::string canonical_device_info_path(std::string_view path) {
+  const bool is_alias = path.starts_with(kAlias) && path.substr(kAlias.size()).starts_with(kDeviceInfoDirectory);
+  return std::string{is_alias ? path.substr(kAlias.size()) : path};
 }
 
 std::optional<DeviceInfo> device_info_of(const netlink::DeviceId& device, const netlink::Roots& roots) {

@@ -13,9 +13,11 @@ namespace cni {
 /// The only place where device-info files are written: Multus keeps those that it reads there. It says /var/run, which is the same.
 inline constexpr std::string_view kDeviceInfoDirectory = "/run/k8s.cni.cncf.io/devinfo/";
 
-/// A file beneath that directory, or beneath the same with /var/run, that is hidden nowhere on the way and not among those of device
-/// plugins (`dp/`).
+/// A file in that directory or in its `cni/`, also by the way of /var/run, that is not hidden.
 [[nodiscard]] bool is_device_info_path(std::string_view path);
+
+/// The path by the way of /run: what is compared, recorded and handed to the functions below.
+[[nodiscard]] std::string canonical_device_info_path(std::string_view path);
 
 /// What device-info-spec 1.1.0 has to say of a device of type `pci`.
 struct DeviceInfo {

@@ -35,8 +35,7 @@ inline constexpr TextKey kPciBusId{"pciBusID", is_device_id, kWantedDeviceId};
 inline constexpr TextKey kDevice{"device", is_device_name, "the name of an interface, at most 127 bytes,"};
 inline constexpr TextKey kHwaddr{"hwaddr", is_unicast, kWantedAddress};
 inline constexpr TextKey kKernelPath{"kernelpath", is_kernel_path, "a path beneath /sys/devices/ without '..'"};
-inline constexpr TextKey kDeviceInfoFile{"CNIDeviceInfoFile", is_device_info_path,
-                                         "a file beneath /run/k8s.cni.cncf.io/devinfo/, not in its dp/ and without '..',"};
+inline constexpr TextKey kDeviceInfoFile{"CNIDeviceInfoFile", is_device_info_path, "a file in /run/k8s.cni.cncf.io/devinfo/ or its cni/"};
 inline constexpr TextKey kIpamType{"type", is_file_name, "the name of an IPAM plugin, not a path,"};
 
 }  // namespace cni

@@ -332,16 +332,32 @@ TEST_CASE("settings of a VF are not a pod's to choose") {
 
 TEST_CASE("a device-info file is where the runtime keeps them, and nowhere else") {
   const auto file = [](const std::string& path) { return R"("runtimeConfig": {"CNIDeviceInfoFile": ")" + path + "\"}"; };
-  for (const auto* path : {"/run/k8s.cni.cncf.io/devinfo/cni/a_net1", "/var/run/k8s.cni.cncf.io/devinfo/x"}) {
+  for (const auto* path : {"/run/k8s.cni.cncf.io/devinfo/cni/a_net1", "/run/k8s.cni.cncf.io/devinfo/x"}) {
     CHECK(attach(file(path)).device_info_file == path);
+    CHECK(attach(file(std::string{"/var"} + path)).device_info_file == path);
   }
   CHECK(attach(R"("runtimeConfig": {"CNIDeviceInfoFile": ""})").device_info_file.empty());
   CHECK(attach("").device_info_file.empty());
-  for (const auto* path :
-       {"/etc/x", "x", "/run/k8s.cni.cncf.io/devinfo", "/run/k8s.cni.cncf.io/devinfo/", "/run/k8s.cni.cncf.io/devinfo/a/",
-        "/run/k8s.cni.cncf.io/devinfo/../x", "/run/k8s.cni.cncf.io/devinfo/a/../../x", "/run/k8s.cni.cncf.io/devinfo/.",
-        "/run/k8s.cni.cncf.io/devinfo/cni/.hidden", "/run/k8s.cni.cncf.io/devinfo/dp/x", "/var/run/k8s.cni.cncf.io/devinfo//dp/x",
-        "/run/k8s.cni.cncf.io/devinfox/a", "/var/k8s.cni.cncf.io/devinfo/a", R"(/run/k8s.cni.cncf.io/devinfo/a\nb)"}) {
+  for (const auto* path : {"/etc/x",
+                           "x",
+                           "/run/k8s.cni.cncf.io/devinfo",
+                           "/run/k8s.cni.cncf.io/devinfo/",
+                           "/run/k8s.cni.cncf.io/devinfo/a/",
+                           "/run/k8s.cni.cncf.io/devinfo/../x",
+                           "/run/k8s.cni.cncf.io/devinfo/a/../../x",
+                           "/run/k8s.cni.cncf.io/devinfo/.",
+                           "/run/k8s.cni.cncf.io/devinfo/cni/.hidden",
+                           "/run/k8s.cni.cncf.io/devinfo/dp",
+                           "/run/k8s.cni.cncf.io/devinfo/cni",
+                           "/run/k8s.cni.cncf.io/devinfo/cni/",
+                           "/run/k8s.cni.cncf.io/devinfo/a/b",
+                           "/run/k8s.cni.cncf.io/devinfo/cni/a/b",
+                           "/var/var/run/k8s.cni.cncf.io/devinfo/x",
+                           "/run/k8s.cni.cncf.io/devinfo/dp/x",
+                           "/var/run/k8s.cni.cncf.io/devinfo//dp/x",
+                           "/run/k8s.cni.cncf.io/devinfox/a",
+                           "/var/k8s.cni.cncf.io/devinfo/a",
+                           R"(/run/k8s.cni.cncf.io/devinfo/a\nb)"}) {
     CAPTURE(path);
     check_each_refused(7, "runtimeConfig.CNIDeviceInfoFile", {file(path)});
   }
