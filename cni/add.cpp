@@ -191,7 +191,7 @@ class Addition {
     while (!is_answer_whole(administration, config_.mac.has_value(), *places_) && !patience.has_passed()) {
       std::this_thread::sleep_for(kPause);
     }
-    claimed.now.vf = read_vf(*claimed.device.parent, *places_);
+    claimed.now.vf = read_vf(administration, *places_);
     claimed.before.vf = claimed.before.vf ? claimed.before.vf : claimed.now.vf;
   }
 
@@ -217,8 +217,11 @@ class Addition {
 
   /// Written down before it is done, as everything that has to be undone.
   void publish_device_info() {
+    if (config_.device_info_file.empty()) {
+      return;
+    }
     const auto info = device_info_of(record_->device, context_.roots);
-    if (config_.device_info_file.empty() || !info) {
+    if (!info) {
       return;
     }
     refuse_foreign_device_info();

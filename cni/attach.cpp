@@ -6,10 +6,8 @@
 #include <linux/rtnetlink.h>
 
 #include <algorithm>
-#include <cerrno>
 #include <charconv>
 #include <string_view>
-#include <system_error>
 #include <thread>
 #include <utility>
 
@@ -272,7 +270,7 @@ netlink::Link stand_in(const Record& record, const AttachConfig& config, Places&
   link.name = record.owner.interface_name;
   if (const auto administration = find_administration(*record.device.parent, places)) {
     link.mtu = config.mtu ? config.mtu : administration->pf.mtu;
-    if (const auto settings = read_vf(*record.device.parent, places)) {
+    if (const auto settings = read_vf(*administration, places)) {
       link.address = settings->mac.value_or(netlink::HardwareAddress{});
     }
   }

@@ -16,10 +16,6 @@ namespace cni {
 
 namespace {
 
-// A VF answers again within a second or two of what its PF did to it, later on a node where many pods start at once.
-constexpr std::chrono::milliseconds kBusyTime{5'000};
-constexpr std::chrono::milliseconds kBusyPause{50};
-
 /// The first part of a failed move that was not done: the kernel stops there, and does not undo what it did before.
 std::string undone_part(const Move& step, const Subject& subject, Places& places) {
   const auto link = netlink::find_device(places.at(Side::pod), subject.device, Side::pod);
@@ -45,8 +41,7 @@ std::string refused_part(const Step& step, const Subject& subject, const Record&
   const auto* set_vf = std::get_if<SetVf>(&step);
   const auto administration = set_vf != nullptr ? find_administration(*subject.device.parent, places) : std::nullopt;
   if (administration) {
-    netlink::DeviceId pf;
-    pf.parent = administration->id.physical_function;
+    const auto pf = netlink::DeviceId::on_bus(administration->id.physical_function);
     const auto [key, value] = text_of_setting(set_vf->setting);
     return fmt::format("PF '{}' ({}) refused to set {} of its VF {} ({}) to {}", administration->pf.name, driver_text(pf, places.roots),
                        key, administration->id.number, subject.device.parent->address, value);

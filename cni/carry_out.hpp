@@ -11,6 +11,11 @@
 
 namespace cni {
 
+/// For how long a busy driver is asked again, and how often: a VF answers again within a second or two of what its PF did to it, later on
+/// a node where many pods start at once.
+inline constexpr std::chrono::milliseconds kBusyTime{5'000};
+inline constexpr std::chrono::milliseconds kBusyPause{50};
+
 /// Whether a driver that gave this error may be asked again in a moment: it, or the VF that its PF has just told something, is busy.
 [[nodiscard]] bool is_busy(int error_number);
 

@@ -142,7 +142,8 @@ class Deletion {
       return;
     }
     State before = read(Location{.side = Side::pod, .link = *link}, places_);
-    const auto now = before;
+    auto now = before;
+    now.uppers = uppers_in_pod(link->index, places_);
     const auto& configured = context_.network.selectors.device;
     // An altname stays one; what the interface was called beside it is not known.
     const bool is_altname = configured && std::ranges::find(link->altnames, *configured) != link->altnames.end();
@@ -153,7 +154,7 @@ class Deletion {
     const auto wanted = home_target(before, now, device, places_);
     Subject subject{.device = device, .side = Side::pod, .index = link->index, .name = link->name};
     for (const auto& step : plan(now, wanted)) {
-      if (std::holds_alternative<Move>(step) || std::holds_alternative<RemoveAltname>(step)) {
+      if (std::holds_alternative<Move>(step) || std::holds_alternative<RemoveAltname>(step) || std::holds_alternative<RemoveUpper>(step)) {
         apply(step, subject, places_);
       }
     }

@@ -63,9 +63,15 @@ Json optional_json(const std::optional<T>& value) {
   return value ? Json(*value) : Json(nullptr);
 }
 
+/// What `read` makes of a value; nothing of null.
+template <typename Read>
+auto read_unless_null(const Json& json, Read read) {
+  return json.is_null() ? std::nullopt : std::optional{read(json)};
+}
+
 template <typename T>
 std::optional<T> read_optional(const Json& value) {
-  return value.is_null() ? std::nullopt : std::optional<T>{number<T>(value)};
+  return read_unless_null(value, number<T>);
 }
 
 Json ip_json(const std::optional<netlink::IpAddress>& address) {
@@ -73,7 +79,7 @@ Json ip_json(const std::optional<netlink::IpAddress>& address) {
 }
 
 std::optional<netlink::IpAddress> read_optional_ip(const Json& value) {
-  return value.is_null() ? std::nullopt : std::optional{read_ip(value.get<std::string>())};
+  return read_unless_null(value, [](const Json& text) { return read_ip(text.get<std::string>()); });
 }
 
 Json print(const netlink::InterfaceAddress& address) {
@@ -154,12 +160,6 @@ Json print(const netlink::VfSettings& vf) {
   json["trust"] = optional_json(vf.trust);
   json["linkState"] = vf.link_state ? Json(static_cast<std::uint32_t>(*vf.link_state)) : Json(nullptr);
   return json;
-}
-
-/// What `read` makes of a value; nothing of null.
-template <typename Read>
-auto read_unless_null(const Json& json, Read read) {
-  return json.is_null() ? std::nullopt : std::optional{read(json)};
 }
 
 bool read_bool(const Json& json) {
@@ -387,9 +387,7 @@ Record parse_record(std::string_view text) {
       record.userspace_driver = json.at("userspaceDriver");
       record.device_info_file = json.at("deviceInfoFile");
     }
-    if (!json.at("ipam").is_null()) {
-      record.ipam = read_ipam(json.at("ipam"));
-    }
+    record.ipam = read_unless_null(json.at("ipam"), read_ipam);
     record.completed = json.at("completed");
     record.result = json.at("result");
     return record;

@@ -151,9 +151,7 @@ std::vector<Record> RecordStore::of_attachment(const Owner& owner) const {
 }
 
 bool RecordStore::has_sibling_records(const netlink::BusAddress& parent) const {
-  netlink::DeviceId alone;
-  alone.parent = parent;
-  const auto prefix = alone.key() + '-';
+  const auto prefix = netlink::DeviceId::on_bus(parent).key() + '-';
   return std::ranges::any_of(netlink::directory_entries(data_dir_ + "/devices"),
                              [&](const std::string& name) { return name.starts_with(prefix); });
 }

@@ -85,13 +85,11 @@ void refuse_busy_physical_function(const netlink::Link& link, std::span<const ne
   const auto functions = netlink::virtual_functions(*link.parent, roots);
   for (const auto& function : functions) {
     const auto driver = netlink::driver(function, roots);
-    netlink::DeviceId device;
-    device.parent = function;
     const auto because = [&](std::string_view why) {
       refuse(link, fmt::format("its VF {} {}", function.address, why),
              "Free the VF first: moving the PF would leave it without an administrator.");
     };
-    if (store.find(device.key())) {
+    if (store.find(netlink::DeviceId::on_bus(function).key())) {
       because("is attached to a pod");
     }
     if (driver && netlink::is_userspace_driver(*driver)) {

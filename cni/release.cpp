@@ -4,9 +4,7 @@
 #include <fmt/ranges.h>
 
 #include <algorithm>
-#include <array>
 #include <chrono>
-#include <random>
 #include <thread>
 #include <utility>
 
@@ -24,8 +22,6 @@ namespace {
 constexpr int kPasses = 4;
 constexpr std::chrono::milliseconds kHomecomingWait{5'000};
 constexpr std::chrono::milliseconds kHomecomingPause{10};
-constexpr std::chrono::milliseconds kBusyTime{5'000};
-constexpr std::chrono::milliseconds kBusyPause{50};
 constexpr std::chrono::milliseconds kIpamTime{30'000};
 constexpr std::chrono::milliseconds kLeastIpamTime{1'000};
 
@@ -47,16 +43,6 @@ std::optional<State> wait_for_device(const netlink::DeviceId& device, Places& pl
     }
     std::this_thread::sleep_for(kHomecomingPause);
   }
-}
-
-/// Unicast, and locally administered.
-netlink::HardwareAddress random_address() {
-  std::random_device random;
-  std::uniform_int_distribution<unsigned> any_byte{0, 0xff};
-  std::array<std::byte, 6> bytes{};
-  std::ranges::generate(bytes, [&] { return std::byte{static_cast<unsigned char>(any_byte(random))}; });
-  bytes.front() = (bytes.front() & std::byte{0xfc}) | std::byte{0x02};
-  return netlink::HardwareAddress{bytes};
 }
 
 /// The restoring of one device: what was done, and what could not be.
@@ -120,7 +106,10 @@ class Restorer {
     }
     now->is_mac_refused = is_mac_refused_;
     if (now->side == Side::pod) {
-      now->uppers = uppers_in_pod(now->index);
+      now->uppers = uppers_in_pod(now->index, places_);
+      for (const auto& upper : now->uppers) {
+        context_.log.warning(fmt::format("'{}' is removed: the pod has put it onto the interface that leaves it", upper.name));
+      }
     }
     if (now->side == Side::host) {
       netlink::read_others(record_.before.sysctls, now->name, places_.host.net_ns(), places_.roots, now->sysctls);
@@ -134,17 +123,6 @@ class Restorer {
     start_pass(*now);
     apply_all(steps, *now);
     return failures_.empty() && std::ranges::none_of(steps, [&](const Step& step) { return needs_another_look(step); });
-  }
-
-  [[nodiscard]] std::vector<UpperLink> uppers_in_pod(int index) {
-    std::vector<UpperLink> uppers;
-    for (const auto& link : netlink::links(places_.at(Side::pod))) {
-      if (link.sits_on(index)) {
-        context_.log.warning(fmt::format("'{}' is removed: the pod has put it onto the interface that leaves it", link.name));
-        uppers.push_back({.index = link.index, .name = link.name});
-      }
-    }
-    return uppers;
   }
 
   /// Behind a move there is more to do; and a VF that is given a MAC may tell its PF.
@@ -214,7 +192,8 @@ class Restorer {
         fail(error);
         is_mac_refused_ = is_mac_refused_ || (record_.before.vf && sets_mac(step) && is_mac_refusal(error.error_number()));
         const bool is_for_good = !std::holds_alternative<SetMac>(step) || now.is_mac_refused;
-        if (auto instead = is_for_good ? instead_of_refused(step, error.error_number(), record_.before, random_address()) : std::nullopt) {
+        if (auto instead = is_for_good ? instead_of_refused(step, error.error_number(), record_.before, netlink::HardwareAddress::random())
+                                       : std::nullopt) {
           context_.log.warning(fmt::format("the driver refused to {}: the VF gets another MAC instead", describe(step)),
                                {{"error", error.what()}});
           record_.before = std::move(*instead);

@@ -79,14 +79,25 @@ std::optional<Administration> find_administration(const netlink::BusAddress& dev
   return Administration{.id = known->id, .pf = std::move(*pf)};
 }
 
+std::optional<netlink::VfSettings> read_vf(const Administration& administration, Places& places) {
+  const auto list = netlink::list_vfs(places.host, administration.pf.index);
+  const auto found = list.vfs.find(administration.id.number);
+  return found == list.vfs.end() ? std::nullopt : std::optional{found->second};
+}
+
 std::optional<netlink::VfSettings> read_vf(const netlink::BusAddress& device, Places& places) {
   const auto administration = find_administration(device, places);
-  if (!administration) {
-    return std::nullopt;
+  return administration ? read_vf(*administration, places) : std::nullopt;
+}
+
+std::vector<UpperLink> uppers_in_pod(int index, Places& places) {
+  std::vector<UpperLink> uppers;
+  for (const auto& link : netlink::links(places.at(Side::pod))) {
+    if (link.sits_on(index)) {
+      uppers.push_back({.index = link.index, .name = link.name});
+    }
   }
-  const auto list = netlink::list_vfs(places.host, administration->pf.index);
-  const auto found = list.vfs.find(administration->id.number);
-  return found == list.vfs.end() ? std::nullopt : std::optional{found->second};
+  return uppers;
 }
 
 }  // namespace cni

@@ -93,8 +93,13 @@ struct Location {
 /// Where the device is administered, if it is a VF; nothing also when the netdev of its PF is not in the host. Throws netlink::Error.
 [[nodiscard]] std::optional<Administration> find_administration(const netlink::BusAddress& device, Places& places);
 
-/// What its PF says of a VF, wherever its netdev is, and whether it has one. Throws netlink::Error.
+/// What the PF says of the VF. Throws netlink::Error.
+[[nodiscard]] std::optional<netlink::VfSettings> read_vf(const Administration& administration, Places& places);
+/// The same for a device that may be a VF, wherever its netdev is, and whether it has one. Throws netlink::Error.
 [[nodiscard]] std::optional<netlink::VfSettings> read_vf(const netlink::BusAddress& device, Places& places);
+
+/// What the pod has put onto its interface with this index. Throws netlink::Error.
+[[nodiscard]] std::vector<UpperLink> uppers_in_pod(int index, Places& places);
 
 /// The address belongs to the host's configuration and comes home with the device: permanent, and not one that IPv6 makes by itself.
 [[nodiscard]] bool is_permanent(const netlink::InterfaceAddress& address);

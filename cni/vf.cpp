@@ -18,18 +18,13 @@ namespace {
 // It is held for as long as a few requests take, on a node where many pods start for as many times that.
 constexpr std::chrono::milliseconds kPfLockTime{10'000};
 
-netlink::DeviceId device_at(const netlink::BusAddress& address) {
-  netlink::DeviceId device;
-  device.parent = address;
-  return device;
-}
-
 std::string vf_text(int number, const netlink::BusAddress& address) {
   return fmt::format("VF {} ({})", number, address.address);
 }
 
 MacHolder holder(int number, const netlink::BusAddress& function, const Administration& administration) {
-  return {.text = fmt::format("{} of PF '{}'", vf_text(number, function), administration.pf.name), .key = device_at(function).key()};
+  return {.text = fmt::format("{} of PF '{}'", vf_text(number, function), administration.pf.name),
+          .key = netlink::DeviceId::on_bus(function).key()};
 }
 
 /// What a configuration says that a PF alone can do; empty when it says nothing of the kind.
@@ -148,7 +143,7 @@ void refuse_netdev_settings(const Claim& claim, const AttachConfig& config) {
 }  // namespace
 
 DeviceLock lock_physical_function(const netlink::VfId& id, const std::string& purpose, const Deadline& deadline) {
-  return DeviceLock::acquire(device_at(id.physical_function).key(), purpose, Deadline{deadline.at_most(kPfLockTime)});
+  return DeviceLock::acquire(netlink::DeviceId::on_bus(id.physical_function).key(), purpose, Deadline{deadline.at_most(kPfLockTime)});
 }
 
 std::vector<MacHolder> holders_of_mac(const netlink::HardwareAddress& mac, const Administration& administration,
@@ -156,8 +151,8 @@ std::vector<MacHolder> holders_of_mac(const netlink::HardwareAddress& mac, const
                                       std::span<const netlink::Link> host_links) {
   std::vector<MacHolder> holders;
   if (administration.pf.address == mac) {
-    holders.push_back(
-        {.text = fmt::format("PF '{}' itself", administration.pf.name), .key = device_at(administration.id.physical_function).key()});
+    holders.push_back({.text = fmt::format("PF '{}' itself", administration.pf.name),
+                       .key = netlink::DeviceId::on_bus(administration.id.physical_function).key()});
   }
   for (std::size_t at = 0; at < functions.size(); ++at) {
     const int number = static_cast<int>(at);
@@ -233,7 +228,7 @@ void verify_vf(const netlink::VfSettings& asked, const netlink::DeviceId& device
     return;
   }
   const auto administration = find_administration(*device.parent, places);
-  const auto settings = administration ? read_vf(*device.parent, places) : std::nullopt;
+  const auto settings = administration ? read_vf(*administration, places) : std::nullopt;
   if (!settings) {
     throw Error(Code::verification_failed, fmt::format("{}: its PF does not say what is set for it{}", device.text(),
                                                        administration ? "" : ", and has no network interface in the host"));

@@ -1,5 +1,6 @@
 #pragma once
 
+#include <span>
 #include <string>
 #include <vector>
 
@@ -23,7 +24,7 @@ struct MacHolder {
   std::string key;   ///< of its record, if it has one
 };
 
-/// Who has the MAC among the PF and its VFs, but for VF `id`: by the PF's own list, and by the netdevs that are in the host.
+/// Who has the MAC among the PF and its other VFs: by the PF's own list, and by the netdevs that are in the host.
 [[nodiscard]] std::vector<MacHolder> holders_of_mac(const netlink::HardwareAddress& mac, const Administration& administration,
                                                     const netlink::VfList& list, std::span<const netlink::BusAddress> functions,
                                                     std::span<const netlink::Link> host_links);

@@ -4,6 +4,7 @@
 
 #include <algorithm>
 #include <charconv>
+#include <random>
 
 namespace netlink {
 
@@ -41,6 +42,15 @@ std::optional<HardwareAddress> HardwareAddress::parse(std::string_view text) {
   if (text.back() == separator || (bytes.size() != kEthernetLength && bytes.size() != kInfinibandLength)) {
     return std::nullopt;
   }
+  return HardwareAddress{bytes};
+}
+
+HardwareAddress HardwareAddress::random() {
+  std::random_device random;
+  std::uniform_int_distribution<unsigned> any_byte{0, 0xff};
+  std::array<std::byte, kEthernetLength> bytes{};
+  std::ranges::generate(bytes, [&] { return std::byte{static_cast<unsigned char>(any_byte(random))}; });
+  bytes.front() = (bytes.front() & std::byte{0xfc}) | std::byte{0x02};
   return HardwareAddress{bytes};
 }
 

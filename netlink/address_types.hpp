@@ -21,6 +21,9 @@ class HardwareAddress {
   /// Reads `02:ab:...` or `02-ab-...`, either case, 6 or 20 bytes; nothing when the text is not that.
   [[nodiscard]] static std::optional<HardwareAddress> parse(std::string_view text);
 
+  /// One of 6 bytes that chance picks: unicast, and locally administered.
+  [[nodiscard]] static HardwareAddress random();
+
   [[nodiscard]] std::string text() const;
   [[nodiscard]] std::span<const std::byte> bytes() const { return bytes_; }
   [[nodiscard]] bool is_empty() const { return bytes_.empty(); }

@@ -32,6 +32,12 @@ int index_on(Side side, const DeviceId& device) {
 
 }  // namespace
 
+DeviceId DeviceId::on_bus(const BusAddress& address) {
+  DeviceId device;
+  device.parent = address;
+  return device;
+}
+
 std::string DeviceId::key() const {
   if (!parent) {
     return "netdev-" + std::to_string(host_index);

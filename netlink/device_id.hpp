@@ -24,6 +24,8 @@ struct DeviceId {
   std::string kind;
   std::vector<HardwareAddress> addresses;  ///< without a parent; empty = any
 
+  /// Of a bus device that has one netdev, or none.
+  [[nodiscard]] static DeviceId on_bus(const BusAddress& address);
   /// Adds one to `addresses`. True when it was not there.
   bool learn_address(const HardwareAddress& address);
   /// `pci-0000:3b:00.2`, `netdev-7`: names the record and the lock. Contains no '/'.

@@ -1,5 +1,7 @@
 #include "netlink/address_types.hpp"
 
+#include <set>
+
 #include "support/catch.hpp"
 
 using netlink::Family;
@@ -35,6 +37,18 @@ std::vector<int> numbers(std::span<const std::byte> bytes) {
 }
 
 }  // namespace
+
+TEST_CASE("a random MAC is unicast, locally administered, and another one each time") {
+  std::set<HardwareAddress> seen;
+  for (int count = 0; count < 1000; ++count) {
+    const auto address = HardwareAddress::random();
+    REQUIRE(address.bytes().size() == 6);
+    CHECK_FALSE(address.is_multicast());
+    CHECK((address.bytes().front() & std::byte{0x02}) == std::byte{0x02});
+    seen.insert(address);
+  }
+  CHECK(seen.size() > 990);
+}
 
 TEST_CASE("a hardware address is read in either case and with either separator") {
   CHECK(text_of_hardware("02:ab:CD:ef:00:ff") == "02:ab:cd:ef:00:ff");

@@ -3,6 +3,7 @@
 #include <linux/rtnetlink.h>
 
 #include "support/catch.hpp"
+#include "unit/mac.hpp"
 
 using cni::Addressing;
 using cni::AttachConfig;
@@ -26,10 +27,6 @@ using Values = std::map<std::string, std::string>;
 
 constexpr auto kAutoconf = "net/ipv6/conf/IFNAME/autoconf";
 constexpr auto kAcceptRa = "net/ipv6/conf/IFNAME/accept_ra";
-
-HardwareAddress mac(std::string_view text) {
-  return HardwareAddress::parse(text).value();
-}
 
 const PodFacts kPlainPod{.has_default_v4 = false, .has_default_v6 = false, .has_ipv6 = true, .clashing_altnames = {}};
 const PodFacts kPodWithDefaults{.has_default_v4 = true, .has_default_v6 = true, .has_ipv6 = true, .clashing_altnames = {}};

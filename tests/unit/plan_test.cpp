@@ -9,6 +9,7 @@
 
 #include "cni/vf_settings.hpp"
 #include "support/catch.hpp"
+#include "unit/mac.hpp"
 
 using cni::describe;
 using cni::plan;
@@ -21,10 +22,6 @@ using netlink::XdpProgram;
 namespace {
 
 using Texts = std::vector<std::string>;
-
-HardwareAddress mac(std::string_view text) {
-  return HardwareAddress::parse(text).value();
-}
 
 netlink::InterfaceAddress address(std::string_view text) {
   return {.prefix = netlink::IpPrefix::parse(text).value(), .peer = {}, .broadcast = {}, .scope = 0, .flags = 0, .label = {}, .metric = {}};

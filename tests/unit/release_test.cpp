@@ -3,16 +3,13 @@
 #include <cerrno>
 
 #include "support/catch.hpp"
+#include "unit/mac.hpp"
 
 using cni::instead_of_refused;
 using cni::State;
 using netlink::HardwareAddress;
 
 namespace {
-
-HardwareAddress mac(std::string_view text) {
-  return HardwareAddress::parse(text).value();
-}
 
 const auto kZero = mac("00:00:00:00:00:00");
 const auto kOwn = mac("02:00:00:00:00:01");

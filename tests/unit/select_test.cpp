@@ -2,6 +2,7 @@
 
 #include "support/catch.hpp"
 #include "unit/device_tree.hpp"
+#include "unit/mac.hpp"
 #include "unit/thrown.hpp"
 
 using cni::effective_selectors;
@@ -23,10 +24,6 @@ const BusAddress kSubfunction{"auxiliary", "mlx5_core.sf.4"};
 const BusAddress kVirtioFunction{"pci", "0000:00:03.0"};
 const BusAddress kVirtio{"virtio", "virtio2"};
 constexpr auto kKernelPath = "/sys/devices/pci0000:3a/0000:3b:00.0";
-
-HardwareAddress mac(std::string_view text) {
-  return HardwareAddress::parse(text).value();
-}
 
 Link link_of(int index, const std::string& name, std::optional<BusAddress> parent, std::string_view address) {
   Link link;

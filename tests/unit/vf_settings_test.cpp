@@ -3,6 +3,7 @@
 #include "cni/claim.hpp"
 #include "cni/vf.hpp"
 #include "support/catch.hpp"
+#include "unit/mac.hpp"
 
 using cni::asked_of_pf;
 using cni::differing_settings;
@@ -18,10 +19,6 @@ using netlink::VfSettings;
 using netlink::VfVlan;
 
 namespace {
-
-HardwareAddress mac(std::string_view text) {
-  return HardwareAddress::parse(text).value();
-}
 
 const auto kMac = mac("02:00:00:00:00:01");
 const auto kOtherMac = mac("02:00:00:00:00:02");
