@@ -69,7 +69,10 @@ TEST_CASE("what a device plugin wrote into the device-info file, which nobody ma
   std::ofstream(kFile) << written;
   std::filesystem::permissions(kFile, std::filesystem::perms{0444});
   const auto call = attachment(pod, kFile);
+  std::ifstream reader(kFile);
   expect_success(call.add());
+  // Who was reading it reads the old one to its end.
+  CHECK(Json::parse(reader) == written);
   auto expected = written;
   expected["version"] = "1.1.0";
   expected["pci"]["pf-pci-address"] = lab::pf(1).address();

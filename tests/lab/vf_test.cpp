@@ -46,6 +46,27 @@ std::string order_of_changes() {
   return order;
 }
 
+/// Which of the answers in the last trace are lists of VFs (those to the requests with RTEXT_FILTER_VF), behind the first line that has the
+/// word.
+std::vector<int> vf_lists(const std::string& behind = {}) {
+  std::vector<int> lists;
+  int answers = 0;
+  bool is_behind = behind.empty();
+  for (const auto& line : support::trace()) {
+    if (is_behind && line.find(R"(\x1d\x00\x09\x00)") != std::string::npos) {
+      lists.push_back(answers + 1);
+    }
+    is_behind = is_behind || line.find(behind) != std::string::npos;
+    answers += line.starts_with("recvfrom") ? 1 : 0;
+  }
+  return lists;
+}
+
+/// What strace's inject= takes to lose these two answers as if there were too many VFs for one.
+std::string losing(int first, int second) {
+  return "recvfrom:error=EMSGSIZE:when=" + std::to_string(first) + ".." + std::to_string(second) + '+' + std::to_string(second - first);
+}
+
 }  // namespace
 
 TEST_CASE("all that a PF can set for a VF is set while it is in the pod, and back afterwards") {
@@ -185,6 +206,37 @@ TEST_CASE("a VF that is busy at any of the requests is asked again, and ends as 
   }
 }
 
+TEST_CASE("a PF that says nothing of a VF which it is resetting is waited for: the VF does not go without its VLAN") {
+  const Scenario scenario{lab::kLayout};
+  const Pod pod;
+  const auto attachment = lab::attachment(kFunction, pod, {{"vlan", 100}});
+  const auto before = lab::pf_text(1);
+  const auto busy = [&](const std::vector<std::string>& more) {
+    std::vector<std::string> options{"-e", "trace=sendto,recvfrom"};
+    options.insert(options.end(), more.begin(), more.end());
+    expect_success(attachment.under(support::strace(options)).add());
+    CHECK(vlan_of(lab::vf_settings(kFunction)) == Json{{"vlan", 100}});
+    expect_success(attachment.del());
+    CHECK(lab::pf_text(1) == before);
+    return support::trace("(INJECTED)").size();
+  };
+  REQUIRE(busy({}) == 0);
+  int set_vf = 0;
+  for (const auto& line : support::trace("sendto")) {
+    ++set_vf;
+    if (support::sets_attribute(line, "IFLA_VFINFO_LIST")) {
+      break;
+    }
+  }
+  // The PF is busy, and then says nothing when it is asked how the VF is, once and a second time.
+  const auto is_busy = "inject=sendto:error=EBUSY:when=" + std::to_string(set_vf);
+  REQUIRE(busy({"-e", is_busy}) == 1);
+  const auto first = vf_lists("(INJECTED)").at(0);
+  REQUIRE(busy({"-e", is_busy, "-e", "inject=recvfrom:error=EMSGSIZE:when=" + std::to_string(first)}) == 2);
+  const auto second = vf_lists("(INJECTED)").at(1);
+  REQUIRE(busy({"-e", is_busy, "-e", "inject=" + losing(first, second)}) == 3);
+}
+
 TEST_CASE("a VF gets the MAC that was asked for, whatever its PF insisted on before") {
   const Scenario scenario{lab::kLayout};
   const OwnMac own{kFunction};
@@ -250,26 +302,16 @@ TEST_CASE("a PF with too many VFs for an answer: a VF is attached as it is, and 
   const auto before = lab::pf_text(1);
   const auto plain = lab::attachment(kFunction, pod);
   const auto asking = lab::attachment(kFunction, pod, {{"vlan", 100}, {"wait", {{"device", "0s"}}}});
-  // Which of the answers are lists of VFs: those to the requests with RTEXT_FILTER_VF.
   expect_success(asking.under(support::strace({"-e", "trace=sendto,recvfrom"})).add());
   expect_success(asking.del());
-  std::vector<int> lists;
-  int number = 0;
-  for (const auto& line : support::trace()) {
-    if (line.find(R"(\x1d\x00\x09\x00)") != std::string::npos) {
-      lists.push_back(number + 1);
-    }
-    number += line.starts_with("recvfrom") ? 1 : 0;
-  }
+  const auto lists = vf_lists();
   REQUIRE(lists.size() > 3);
   expect_success(plain.under(support::inject("recvfrom", "error=EMSGSIZE", lists[0])).add());
   CHECK(support::was_injected());
   CHECK(support::show_link("net1", "pod")["parentdev"] == kFunction.address());
   expect_success(plain.del());
   // The two that look whether the PF says anything by now.
-  const auto again =
-      "error=EMSGSIZE:when=" + std::to_string(lists[1]) + ".." + std::to_string(lists[2]) + '+' + std::to_string(lists[2] - lists[1]);
-  const auto too_many = support::strace({"-e", "trace=recvfrom", "-e", "inject=recvfrom:" + again});
+  const auto too_many = support::strace({"-e", "trace=recvfrom", "-e", "inject=" + losing(lists[1], lists[2])});
   expect_error(asking.under(too_many).add(), 101, {"'eth0'", "lacks VF 0", kFunction.address(), "too many VFs"});
   CHECK(support::trace("(INJECTED)").size() == 2);
   CHECK(lab::pf_text(1) == before);
