@@ -68,6 +68,16 @@ NetNs NetNs::current() {
   return NetNs{open_own()};
 }
 
+NetNs NetNs::again() const {
+  UniqueFd fd{::fcntl(fd_.get(), F_DUPFD_CLOEXEC, 0)};
+  if (!fd.is_open()) {
+    throw_errno("keep a network namespace open");
+  }
+  NetNs same{std::move(fd)};
+  same.cookie_ = cookie_;
+  return same;
+}
+
 std::uint64_t NetNs::cookie() const {
   if (cookie_ == 0) {
     const Visit visit{*this};

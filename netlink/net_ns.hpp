@@ -20,6 +20,8 @@ class NetNs {
   [[nodiscard]] static NetNs open(const std::string& path);
 
   [[nodiscard]] int fd() const { return fd_.get(); }
+  /// Another descriptor of the same namespace. Throws Error.
+  [[nodiscard]] NetNs again() const;
   /// SO_NETNS_COOKIE: unique until the next boot and never used again, unlike the inode (Linux 5.14).
   /// Throws Error with ENOPROTOOPT on an older kernel.
   [[nodiscard]] std::uint64_t cookie() const;

@@ -88,11 +88,11 @@ void Socket::request(Request request, std::string_view attempt) {
   require_success(receive(attempt, [](int, std::span<const std::byte>) {}), attempt);
 }
 
-bool Socket::get(Request request, std::string_view attempt, const Receiver& receiver) {
+bool Socket::get(Request request, std::string_view attempt, const Receiver& receiver, std::initializer_list<int> none) {
   send(request, attempt);
   const auto outcome = receive(attempt, receiver);
   // Looking for what may not be there is no failure, and the first exception of a static program costs more than the rest of an ADD.
-  if (outcome.error_number == ENODEV) {
+  if (std::ranges::find(none, outcome.error_number) != none.end()) {
     return false;
   }
   require_success(outcome, attempt);

@@ -2,9 +2,11 @@
 
 #include <netlink/netlink.h>
 
+#include <cerrno>
 #include <cstddef>
 #include <cstdint>
 #include <functional>
+#include <initializer_list>
 #include <memory>
 #include <span>
 #include <string>
@@ -29,8 +31,9 @@ class Socket {
 
   /// Called with the message type and what follows the netlink header. It must not use a socket, whichever.
   using Receiver = std::function<void(int type, std::span<const std::byte> payload)>;
-  /// Sends a GET for one object and passes on the answer; false when the kernel says that there is none (ENODEV). Throws Error.
-  [[nodiscard]] bool get(Request request, std::string_view attempt, const Receiver& receive);
+  /// Sends a GET for one object and passes on the answer; false when the kernel says that there is none, which it does with one of the
+  /// errors in `none`. Throws Error.
+  [[nodiscard]] bool get(Request request, std::string_view attempt, const Receiver& receive, std::initializer_list<int> none = {ENODEV});
 
   /// Sends a GET with NLM_F_DUMP and passes on the answers. A dump that was interrupted by a change is repeated, at most eight times;
   /// `restart` is called before each repetition so that the receiver can forget what it has. Throws Error.

@@ -60,6 +60,31 @@ class DeviceTree {
     std::filesystem::create_directory_symlink("../" + physical.address, bus_link(function) / "physfn");
   }
 
+  /// A device of a class (`net`, `infiniband`) at a place below /sys/devices. Gives its own place there.
+  std::string add_class_device(const std::string& place, const std::string& kind, const std::string& name) const {
+    const auto parent = root_.path() / "sys/devices" / place;
+    const auto directory = parent / kind / name;
+    const auto all = root_.path() / "sys/class" / kind;
+    std::filesystem::create_directories(directory);
+    std::filesystem::create_directories(all);
+    std::filesystem::create_directory_symlink(directory, all / name);
+    std::filesystem::create_directory_symlink(all, directory / "subsystem");
+    if (place != "virtual") {
+      std::filesystem::create_directory_symlink(parent, directory / "device");
+    }
+    return place + '/' + kind + '/' + name;
+  }
+
+  /// An RDMA device at a place below /sys/devices, as the host's sysfs shows it. A place `virtual` is that of a software device, which
+  /// hangs below nothing.
+  void add_rdma(const std::string& place, const std::string& name) const { add_class_device(place, "infiniband", name); }
+
+  /// Its char device (`uverbs0`), which every sysfs shows, wherever the RDMA device is.
+  void add_uverbs(const std::string& place, const std::string& name, const std::string& rdma_name) const {
+    add_class_device(place, "infiniband_verbs", name);
+    root_.write("sys/devices/" + place + "/infiniband_verbs/" + name + "/ibdev", rdma_name + '\n');
+  }
+
   /// A software netdev, which has an ifindex and no bus.
   void add_software_netdev(const std::string& name, int index) const {
     const auto directory = "sys/devices/virtual/net/" + name;
