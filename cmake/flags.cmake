@@ -27,12 +27,15 @@ if(FABRIC_NIC_STATIC)  # not a position-independent executable: relocating itsel
   add_link_options(-no-pie)
 endif()
 
-# libnl refers to the C library's name look-ups and never calls them for us; in a static program they could not work anyway, and the
-# linker would warn of each.
+# libnl and libibverbs refer to the C library's name look-ups and never call them for us; in a static program they could not work anyway,
+# the resolver would be in the program, and the linker would warn of each.
+# The first exception of a static program would sort a table of all functions, a millisecond or more with libibverbs in it: GCC's start code
+# registers it for that. Without the registration the one is used that the linker has sorted.
 function(fabric_nic_link_release target)
   target_link_options(${target} PRIVATE LINKER:--gc-sections)
   if(FABRIC_NIC_STATIC)
     target_link_options(${target} PRIVATE -static -s
-      LINKER:--defsym=getaddrinfo=abort,--defsym=getprotobyname=abort,--defsym=getprotobynumber=abort)
+      LINKER:--defsym=getaddrinfo=abort,--defsym=freeaddrinfo=abort,--defsym=getprotobyname=abort,--defsym=getprotobynumber=abort
+      LINKER:--eh-frame-hdr,--defsym=__register_frame_info=0,--defsym=__deregister_frame_info=0)
   endif()
 endfunction()

@@ -6,7 +6,7 @@ set -euo pipefail
 
 case "${1:-build}" in
   build)
-    packages=(build-essential cmake pkgconf libnl-3-dev libnl-route-3-dev libfmt-dev nlohmann-json3-dev catch2
+    packages=(build-essential cmake pkgconf libnl-3-dev libnl-route-3-dev libibverbs-dev ibverbs-providers libfmt-dev nlohmann-json3-dev catch2
               containernetworking-plugins iproute2 iputils-ping strace tcpdump dnsmasq-base)
     boost_needed=yes
     ;;
