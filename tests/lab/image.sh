@@ -8,7 +8,7 @@ unneeded=(adduser base-passwd coreutils cpp debconf debianutils dpkg gcc init-sy
   sensible-utils tar zlib1g-dev)
 cni_plugins=(dhcp host-local static tuning)
 
-modules=(9p 9pnet_virtio 8021q af_packet bonding bridge crc32_generic dummy ib_umad ib_uverbs igb igbvf macvlan rdma_rxe veth
+modules=(9p 9pnet_virtio 8021q af_packet bonding bridge crc32_generic dummy ib_umad ib_uverbs igb igbvf macvlan pci_stub rdma_rxe veth
   vfio_iommu_type1 vfio_pci virtio_pci)
 
 # archive FOLDER FILE: as the kernel unpacks it. Appears complete or not at all.

@@ -121,6 +121,11 @@ void write_parameter(const std::string& parameter, const std::string& value) {
   REQUIRE(file.good());
 }
 
+Json rdma_json(const std::string& object, const std::string& net_ns) {
+  const auto text = sh((net_ns.empty() ? "" : "ip netns exec " + net_ns + " ") + "rdma -j " + object);
+  return text.empty() ? Json::array() : Json::parse(text);
+}
+
 std::set<std::string> hca_functions() {
   std::set<std::string> functions;
   for (const auto& name : directory_entries("/sys/class/infiniband")) {
@@ -145,9 +150,11 @@ void set_rdma_devices(const Layout& layout) {
   for (const auto& address : hca_functions()) {
     write_parameter("destroy", address);
   }
-  sh(std::string{"rdma system set netns "} + (layout.mode == RdmaMode::shared ? "shared" : "exclusive"));
-  for (const auto& function : layout.hcas) {
-    write_parameter("create", function.address());
+  // Refused while a namespace is there, also one that has no name any more and is on its way.
+  const std::string mode = layout.mode == RdmaMode::shared ? "shared" : "exclusive";
+  wait_until("the RDMA mode", [&] { return support::run(support::shell("rdma system set netns " + mode)).status == 0; });
+  for (const auto& hca : layout.hcas) {
+    create_hca(hca);
   }
   for (const auto& function : layout.rxes) {
     sh("rdma link add " + rxe_name(function) + " type rxe netdev " + function.netdev());
@@ -185,7 +192,23 @@ std::string Function::rdma_device() const {
   return only_entry(sysfs() + "/infiniband");
 }
 
+std::vector<std::string> Function::rdma_devices() const {
+  auto names = directory_entries(sysfs() + "/infiniband");
+  std::ranges::sort(names);
+  return names;
+}
+
+std::map<std::string, std::string> Function::char_devices() const {
+  std::map<std::string, std::string> numbers;
+  for (const auto& name : directory_entries(sysfs() + "/infiniband_verbs")) {
+    const auto folder = sysfs() + "/infiniband_verbs/" + name;
+    numbers[netlink::read_line(folder + "/ibdev").value()] = netlink::read_line(folder + "/dev").value();
+  }
+  return numbers;
+}
+
 const Layout kLayout{.cards = {{{.vfs = 4, .mtu = 9000}, {.vfs = 0, .mtu = 9000}}}, .hcas = {vf(1, 0), vf(1, 1)}};
+const Layout kExclusive{.cards = kLayout.cards, .mode = RdmaMode::exclusive, .hcas = {vf(1, 0), vf(1, 1), pf(2)}};
 
 std::map<std::string, std::string> look_at_machine() {
   std::map<std::string, std::string> machine;
@@ -201,8 +224,17 @@ std::map<std::string, std::string> look_at_machine() {
   return machine;
 }
 
+void expect_as(std::map<std::string, std::string> before, std::source_location where) {
+  INFO("called at " << where.file_name() << ":" << where.line());
+  auto now = look_at_machine();
+  now.erase("namespaces");
+  before.erase("namespaces");
+  CHECK(support::changes(before, now) == "");
+  support::expect_no_traces(where);
+}
+
 Scenario::Scenario(const Layout& layout) : layout_(layout) {
-  sh("modprobe -a igb igbvf lab_hca rdma_rxe && modprobe dummy numdummies=0");
+  sh("modprobe -a igb igbvf ib_uverbs lab_hca rdma_rxe && modprobe dummy numdummies=0");
   for (int card = 1; card <= 2; ++card) {
     wait_for_netdev(pf(card));
     set_card(card, layout_.cards.at(static_cast<std::size_t>(card - 1)));
@@ -246,9 +278,9 @@ void Scenario::remove_vfs(int card) {
 void Scenario::make_vfs_anew(int card) {
   are_vfs_made_anew_.at(static_cast<std::size_t>(card - 1)) = true;
   make_vfs(card, layout_.cards.at(static_cast<std::size_t>(card - 1)).vfs);
-  for (const auto& function : layout_.hcas) {
-    if (function.card == card && function.vf) {
-      write_parameter("create", function.address());
+  for (const auto& hca : layout_.hcas) {
+    if (hca.function.card == card && hca.function.vf) {
+      create_hca(hca);
     }
   }
 }
@@ -346,12 +378,60 @@ OwnMac::~OwnMac() {
   }
 }
 
+void create_hca(const Hca& hca) {
+  write_parameter("create", hca.function.address() + " " + hca.name + " " + hca.options);
+}
+
+void destroy_hca(const Function& function, const std::string& name) {
+  write_parameter("destroy", function.address() + " " + name);
+}
+
+void set_hca(const Function& function, const std::string& options, const std::string& name) {
+  write_parameter("set", function.address() + " " + name + " " + options);
+}
+
+void AddedHca::leave() {
+  if (std::exchange(is_there_, false)) {
+    std::ofstream(std::string{kHcaParameters} + "destroy") << hca_.function.address() << ' ' << hca_.name << std::flush;
+  }
+}
+
+bool is_linux_6() {
+  return sh("uname -r").starts_with("6.");
+}
+
+std::vector<std::string> rdma_devices(const std::string& net_ns) {
+  std::vector<std::string> names;
+  for (const auto& device : rdma_json("dev", net_ns)) {
+    names.push_back(device["ifname"]);
+  }
+  std::ranges::sort(names);
+  return names;
+}
+
+Json rdma_port(const std::string& device, const std::string& net_ns) {
+  for (const auto& port : rdma_json("link", net_ns)) {
+    if (port["ifname"] == device) {
+      return port;
+    }
+  }
+  return nullptr;
+}
+
+std::string verbs_text(const std::string& device, const std::string& net_ns) {
+  return sh("ip netns exec " + net_ns + " ibv_devinfo -v -d " + device);
+}
+
 support::Attachment attachment(const Function& function, const Pod& pod, const Json& keys) {
   support::Attachment attachment;
   attachment.network = support::config({{"device", nullptr}, {"deviceID", function.address()}});
   attachment.network.merge_patch(keys);
   attachment.net_ns = pod.path();
   return attachment;
+}
+
+Json with_address(const std::string& address) {
+  return {{"ipam", {{"type", "static"}, {"addresses", Json::array({{{"address", address}}})}}}};
 }
 
 Json full_size_with_address() {

@@ -3,7 +3,9 @@
 #include <array>
 #include <map>
 #include <optional>
+#include <source_location>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "support/network.hpp"
@@ -24,8 +26,12 @@ struct Function {
   [[nodiscard]] std::string address() const;
   /// What its netdev is called in the host; empty when it has none there.
   [[nodiscard]] std::string netdev() const;
-  /// What its RDMA device is called; empty when the host sees none.
+  /// What its RDMA device is called (the first, where there are several); empty when the host sees none.
   [[nodiscard]] std::string rdma_device() const;
+  /// All of them, sorted.
+  [[nodiscard]] std::vector<std::string> rdma_devices() const;
+  /// The numbers (`231:192`) of what programs open of its RDMA devices, by the devices' names, in whichever namespaces they are.
+  [[nodiscard]] std::map<std::string, std::string> char_devices() const;
   [[nodiscard]] std::string sysfs() const { return "/sys/bus/pci/devices/" + address(); }
   auto operator<=>(const Function&) const = default;
 };
@@ -46,19 +52,34 @@ struct Card {
 
 enum class RdmaMode { shared, exclusive };
 
+/// A test HCA: an RDMA device of a function. What its options are is said in lab_hca.c.
+struct Hca {
+  // NOLINTNEXTLINE(google-explicit-constructor): most have neither name nor options
+  Hca(Function of, std::string its_name = {}, std::string its_options = {})
+      : function(of), name(std::move(its_name)), options(std::move(its_options)) {}
+
+  Function function;
+  std::string name;     ///< empty: the next free mlx5_N
+  std::string options;  ///< `state=DOWN mtu=1024`
+};
+
 /// What a scenario starts from.
 struct Layout {
   std::array<Card, 2> cards = {};  ///< both are up and have carrier
   RdmaMode mode = RdmaMode::shared;
-  std::vector<Function> hcas = {};  ///< have a test HCA, which moves with nothing and survives every move
+  std::vector<Hca> hcas = {};       ///< move with nothing and survive every move
   std::vector<Function> rxes = {};  ///< have an rxe device, with real GIDs and traffic, which a move of the netdev ends
 };
 
 /// What most tests start from. What they share costs nothing: see Scenario.
 extern const Layout kLayout;
+/// The same in exclusive mode, and with a test HCA of the second card: mlx5_0 and mlx5_1 are those of VFs, mlx5_2 is a PF's.
+extern const Layout kExclusive;
 
 /// All that a test could leave behind, by what it is.
 [[nodiscard]] std::map<std::string, std::string> look_at_machine();
+/// Checks that the machine is as it was, but for its namespaces, and that no trace of an attachment is left.
+void expect_as(std::map<std::string, std::string> before, std::source_location where = std::source_location::current());
 
 /// The machine in a layout. What is so already stays: making virtual functions takes seconds. At its end the machine has to be as it was at
 /// its beginning, which is checked.
@@ -160,8 +181,43 @@ class OwnMac {
   std::string mac_;
 };
 
+/// Makes and destroys test HCAs, and sets what they do from now on (`state=INIT`). Without a name all of the function's are meant; a name
+/// is that of its creation.
+void create_hca(const Hca& hca);
+void destroy_hca(const Function& function, const std::string& name = {});
+void set_hca(const Function& function, const std::string& options, const std::string& name = {});
+
+/// A test HCA beside those of the layout, gone at its end.
+class AddedHca {
+ public:
+  explicit AddedHca(Hca hca) : hca_(std::move(hca)) { create_hca(hca_); }
+  AddedHca(const AddedHca&) = delete;
+  AddedHca& operator=(const AddedHca&) = delete;
+  AddedHca(AddedHca&&) = delete;
+  AddedHca& operator=(AddedHca&&) = delete;
+  ~AddedHca() { leave(); }
+
+  void leave();
+
+ private:
+  Hca hca_;
+  bool is_there_ = true;
+};
+
+/// Linux 7 lets rxe devices move and work in any namespace, and RDMA devices in several have one name; before, neither is so.
+[[nodiscard]] bool is_linux_6();
+
+/// The names of the RDMA devices that a namespace sees, sorted; of the host without a name.
+[[nodiscard]] std::vector<std::string> rdma_devices(const std::string& net_ns = {});
+/// The first port of a device as `rdma link` shows it in a namespace; null when it is not there.
+[[nodiscard]] Json rdma_port(const std::string& device, const std::string& net_ns = {});
+/// What `ibv_devinfo -v` says of a device in a namespace.
+[[nodiscard]] std::string verbs_text(const std::string& device, const std::string& net_ns);
+
 /// An attachment of the function, which a device plugin chose.
 [[nodiscard]] support::Attachment attachment(const Function& function, const Pod& pod, const Json& keys = Json::object());
+/// The keys of an attachment with this address, `10.7.0.5/24`.
+[[nodiscard]] Json with_address(const std::string& address);
 /// The keys of an attachment with an MTU of 9000 and an address of host-local's; the addresses that it has given and not got back.
 [[nodiscard]] Json full_size_with_address();
 [[nodiscard]] std::vector<std::string> reserved_addresses();

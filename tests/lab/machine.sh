@@ -9,8 +9,8 @@ hardware=(-machine q35 -accel tcg,thread=single -cpu max -smp 2 -m 1536 -nodefau
   -device igb,bus=slot2,netdev=wire2,mac=52:54:00:00:02:00)
 
 # Nothing of the machine is secret, and nobody else runs in it; self-tests of ciphers and keys that no test uses take an emulated processor
-# seconds.
-kernel_arguments="console=ttyS0 quiet oops=panic panic=-1 intel_iommu=on mitigations=off nokaslr audit=0 apparmor=0 random.trust_cpu=1 cryptomgr.notests=1
+# seconds. Whether the timer interrupts within a few of its ticks says nothing on a machine outside that is busy, and no is a panic.
+kernel_arguments="console=ttyS0 quiet oops=panic panic=-1 intel_iommu=on mitigations=off nokaslr audit=0 apparmor=0 random.trust_cpu=1 cryptomgr.notests=1 no_timer_check
 initcall_blacklist=crypto_kdf108_init,jent_mod_init,init_encrypted,load_system_certificate_list,bpf_tcp_ca_kfunc_init,bpf_dummy_struct_ops_init"
 
 # qemu FOLDER OPTION...: with that folder as /lab. The images are put together for each run: nobody changes them meanwhile.
