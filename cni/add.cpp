@@ -14,6 +14,8 @@
 #include "cni/device_info.hpp"
 #include "cni/error.hpp"
 #include "cni/ipam.hpp"
+#include "cni/misled.hpp"
+#include "cni/rdma.hpp"
 #include "cni/refuse.hpp"
 #include "cni/release.hpp"
 #include "cni/timestamp.hpp"
@@ -95,10 +97,7 @@ class Addition {
   void open_places() {
     auto host = netlink::NetNs::current();
     auto pod = open_pod_net_ns(context_, host);
-    places_ = std::make_unique<Places>(Places{.host = netlink::Socket{NETLINK_ROUTE, std::move(host)},
-                                              .pod = netlink::Socket{NETLINK_ROUTE, std::move(pod)},
-                                              .roots = context_.roots,
-                                              .known_vf = {}});
+    places_ = std::make_unique<Places>(std::move(host), std::move(pod), context_.roots);
     owner_.net_ns_cookie = places_->pod->net_ns().cookie();
   }
 
@@ -107,7 +106,7 @@ class Addition {
     auto result = parse_result(existing.record.result, Version::v1_1_0, "the recorded result");
     try {
       require_same_request(result.interfaces.at(0), existing.record);
-      verify_recorded(state_in_result(result, 0), existing.record, *places_);
+      verify_recorded(state_in_result(result, 0), existing.record, *places_, context_);
     } catch (const Error& error) {
       throw Error(Code::invalid_environment,
                   fmt::format("container '{}' has interface '{}' already, and it is not as it was: {}", owner_.container_id,
@@ -126,6 +125,9 @@ class Addition {
     };
     require(!config_.mtu || *config_.mtu == is.mtu, "mtu");
     require(!config_.mac || config_.mac->text() == is.mac, "mac");
+    require(is_same_rdma(record.rdma), "rdma");
+    const bool is_named = !config_.rdma_name.empty() && record.rdma.use == RdmaUse::moved;
+    require(!is_named || record.rdma.devices.front().name == config_.rdma_name, "rdmaName");
     if (record.before.vf) {
       const auto asked = asked_of_pf(config_.vf, config_.mac, *record.before.vf);
       const auto differing = differing_settings(record.asked_vf, asked);
@@ -133,9 +135,23 @@ class Addition {
     }
   }
 
+  [[nodiscard]] bool is_same_rdma(const RdmaAttachment& is) const {
+    switch (config_.rdma) {
+      case RdmaRequest::exclusive:
+        return is.use == RdmaUse::moved;
+      case RdmaRequest::shared:
+        return is.use == RdmaUse::shared;
+      case RdmaRequest::off:
+        return is.use == RdmaUse::none;
+      case RdmaRequest::automatic:
+        break;
+    }
+    return true;
+  }
+
   std::string attach_claimed(Claim& claimed) {
     auto& pod = *places_->pod;
-    if (claimed.userspace_driver.empty()) {
+    if (claimed.has_netdev()) {
       refuse_entangled(claimed.link, claimed.host_links);
       refuse_in_use(claimed.link, claimed.before, config_.allow_in_use, places_->host);
     }
@@ -148,12 +164,13 @@ class Addition {
       claimed.device.learn_address(*config_.mac);
     }
     auto pf_lock = prepare_vf(claimed);
+    const auto rdma = prepare_rdma(claimed);
     make_record(claimed);
     context_.log.set_field("device", fmt::format("{} ({})", claimed.before.name, claimed.device.text()));
     context_.store.write(*record_);
     lock_ = std::move(claimed.lock);
     try {
-      auto result = attach(context_, config_, facts, claimed.now, *record_, *places_, lock_->fd(), std::move(pf_lock));
+      auto result = attach(context_, config_, facts, rdma, claimed.now, *record_, *places_, lock_->fd(), std::move(pf_lock));
       require_caller();
       publish_device_info();
       record_->completed = true;
@@ -168,13 +185,54 @@ class Addition {
     }
   }
 
+  [[nodiscard]] std::string pod_uid() const {
+    const auto args = parse_cni_args(context_.environment.args);
+    const auto found = args.find("K8S_POD_UID");
+    return found == args.end() ? std::string{} : found->second;
+  }
+
+  /// What is to become of the device's RDMA devices, and what is refused of that.
+  RdmaFacts prepare_rdma(const Claim& claimed) {
+    if (!claimed.userspace_driver.empty()) {
+      if (config_.rdma == RdmaRequest::exclusive || config_.rdma == RdmaRequest::shared) {
+        throw Error(Code::rdma_not_met,
+                    fmt::format("'rdma' is asked for, and {} is bound to the userspace driver '{}' and has no RDMA device",
+                                claimed.device.text(), claimed.userspace_driver),
+                    "Leave 'rdma' out, or bind the device to its network driver.");
+      }
+      return {};
+    }
+    auto facts = inspect_rdma(claimed.device, claimed.now.rdma, claimed.link, claimed.host_links, *places_);
+    std::vector<std::string> notes;
+    rdma_ = decide_rdma(facts, config_, claimed.device, notes);
+    facts.pod_uid = pod_uid();
+    if (rdma_.use == RdmaUse::moved && is_misled(claimed.device.key(), facts.pod_uid)) {
+      constexpr auto kMisled = "this pod was given char devices that are another RDMA device's since an earlier attempt";
+      if (rdma_.is_required) {
+        throw Error(Code::rdma_not_met, fmt::format("{}: {}", claimed.device.text(), kMisled),
+                    "Delete the pod: a new one gets the right ones.");
+      }
+      notes.emplace_back(kMisled);
+    }
+    if (claimed.has_brought_rdma_home && rdma_.use == RdmaUse::moved) {
+      notes.emplace_back(
+          "the RDMA device was brought home by this very call: a device plugin that gave the pod its char devices before may have found "
+          "none, or "
+          "those of another device; if programs find no RDMA device, delete the pod");
+    }
+    for (const auto& note : notes) {
+      context_.log.warning(note);
+    }
+    return facts;
+  }
+
   /// What is refused of a VF and its PF, and the lock under which that holds until it is written down; none where there is no PF.
   std::optional<DeviceLock> prepare_vf(Claim& claimed) {
     std::optional<DeviceLock> pf_lock;
     if (const auto administration = claimed.device.parent ? find_administration(*claimed.device.parent, *places_) : std::nullopt) {
       wait_for_pf(claimed, *administration);
-      if (config_.mac) {
-        wait_for_mac(claimed, *administration);
+      if (config_.mac || config_.vf.guid) {
+        wait_for_address(claimed, *administration);
       }
       pf_lock = lock_physical_function(administration->id, fmt::format("ADD of {}", owner_.text()), context_.deadline);
     }
@@ -188,24 +246,30 @@ class Addition {
       return;
     }
     const Deadline patience{context_.deadline.at_most(config_.waits.device)};
-    while (!is_answer_whole(administration, config_.mac.has_value(), *places_) && !patience.has_passed()) {
+    while (!is_answer_whole(administration, config_.mac || config_.vf.guid, *places_) && !patience.has_passed()) {
       std::this_thread::sleep_for(kPause);
     }
     claimed.now.vf = read_vf(administration, *places_);
     claimed.before.vf = claimed.before.vf ? claimed.before.vf : claimed.now.vf;
   }
 
-  /// For the DEL of the attachment that has the MAC, as that of a pod which comes again with another VF. What a dead one left is released.
-  void wait_for_mac(const Claim& claimed, const Administration& administration) {
+  [[nodiscard]] std::vector<MacHolder> holders_of_address(const Claim& claimed, const Administration& administration) {
+    return config_.mac ? holders_of_mac(*config_.mac, claimed.device, administration, context_.store, *places_)
+                       : holders_of_guid(*config_.vf.guid, administration, *places_);
+  }
+
+  /// For the DEL of the attachment that has the MAC or the GUID, as that of a pod which comes again with another VF. What a dead one left
+  /// is released.
+  void wait_for_address(const Claim& claimed, const Administration& administration) {
     const Deadline patience{context_.deadline.at_most(config_.waits.owner)};
     while (true) {
       bool may_change = false;
-      for (const auto& holder : holders_of_mac(*config_.mac, claimed.device, administration, context_.store, *places_)) {
+      for (const auto& holder : holders_of_address(claimed, administration)) {
         may_change = may_change || context_.store.find(holder.key);
         try {
           release_if_stale(holder.key, context_);
         } catch (const Error& error) {
-          context_.log.debug("the MAC is about to be given back", {{"holder", holder.text}, {"reason", error.what()}});
+          context_.log.debug("the address is about to be given back", {{"holder", holder.text}, {"reason", error.what()}});
         }
       }
       if (!may_change || patience.has_passed()) {
@@ -220,7 +284,7 @@ class Addition {
     if (config_.device_info_file.empty()) {
       return;
     }
-    const auto info = device_info_of(record_->device, context_.roots);
+    const auto info = device_info_of(*record_, context_.roots);
     if (!info) {
       return;
     }
@@ -260,11 +324,18 @@ class Addition {
                      .incarnation = netlink::incarnation(claimed.device, context_.roots),
                      .before = claimed.before,
                      .asked_vf = claimed.before.vf ? asked_of_pf(config_.vf, config_.mac, *claimed.before.vf) : netlink::VfSettings{},
+                     .rdma = rdma_,
                      .userspace_driver = claimed.userspace_driver,
+                     .is_rdma_only = claimed.is_rdma_only,
+                     .bound_driver = {},
                      .ipam = std::nullopt,
                      .device_info_file = {},
                      .completed = false,
                      .result = {}};
+    if (record_->has_netdev() && record_->asked_vf.port_guid) {
+      record_->bound_driver = netlink::driver(*record_->device.parent, context_.roots).value_or("");
+      record_->incarnation.driver_inode = 0;
+    }
     if (!context_.network.ipam_type.empty()) {
       record_->ipam = context_.ipam_request();
     }
@@ -325,8 +396,7 @@ class Addition {
 
   /// Whom nobody has any more. Throws Error 11 when somebody is at it just now.
   void release_if_stale(const std::string& key, Context& context) {
-    Places places{
-        .host = netlink::Socket{NETLINK_ROUTE, netlink::NetNs::current()}, .pod = std::nullopt, .roots = context_.roots, .known_vf = {}};
+    Places places{netlink::NetNs::current(), std::nullopt, context_.roots};
     const auto stale_record = [&]() -> std::optional<Record> {
       const auto found = context_.store.find(key);
       const auto* record = found ? std::get_if<Record>(&*found) : nullptr;
@@ -392,6 +462,7 @@ class Addition {
   Owner owner_;
   Result previous_;
   std::unique_ptr<Places> places_;
+  RdmaAttachment rdma_;
   std::optional<Record> record_;
   std::optional<DeviceLock> lock_;
 };

@@ -13,8 +13,11 @@
 
 #include "cni/carry_out.hpp"
 #include "cni/error.hpp"
+#include "cni/infiniband.hpp"
 #include "cni/ipam.hpp"
+#include "cni/misled.hpp"
 #include "cni/plan.hpp"
+#include "cni/verify_rdma.hpp"
 #include "cni/vf.hpp"
 #include "cni/vf_settings.hpp"
 #include "netlink/announce.hpp"
@@ -28,8 +31,10 @@ using netlink::Family;
 
 constexpr std::chrono::milliseconds kIpamTime{60'000};
 constexpr std::chrono::milliseconds kPause{10};
+constexpr std::chrono::milliseconds kBindTime{10'000};
 // A duplicate's owner answers the probe within milliseconds; an optimistic address can be used meanwhile (RFC 4429).
 constexpr std::chrono::milliseconds kDuplicateDetection{500};
+constexpr std::chrono::milliseconds kRdmaCarrierWait{15'000};
 constexpr std::uint32_t kLeastIpv6Mtu = 1280;  // RFC 8200, section 5
 
 constexpr const char* kNotKept = "The kernel accepted the setting and something changed it since, or the driver did not keep it.";
@@ -78,33 +83,7 @@ State read_in_pod(const netlink::DeviceId& device, Places& places) {
   return std::move(*state);
 }
 
-/// What its PF has to set for a VF, and then the VF's netdev as that has left it: a driver may take it away for a moment, or give it
-/// another MAC. The PF's lock is held but for the pauses.
-State administer(const State& now, const State& wanted, const Record& record, const AttachConfig& config, Context& context, Places& places,
-                 std::optional<DeviceLock> pf_lock) {
-  const auto target = [&](const State& present) {
-    State administered = present;
-    administered.vf = wanted.vf;
-    return administered;
-  };
-  if (now.vf == wanted.vf || (now.vf && wanted.vf && differing_settings(*now.vf, *wanted.vf).empty())) {
-    return now;
-  }
-  carry_out(now, target, record, config, context, places, [&](std::chrono::milliseconds time) {
-    pf_lock.reset();
-    std::this_thread::sleep_for(time);
-    if (const auto administration = find_administration(*record.device.parent, places)) {
-      pf_lock = lock_physical_function(administration->id, "ADD of " + record.owner.text(), context.deadline);
-      if (record.asked_vf.mac) {
-        refuse_taken_mac(*record.asked_vf.mac, record.device, *administration, context.store, places);
-      }
-    }
-  });
-  pf_lock.reset();
-  if (!record.has_netdev()) {
-    return target(now);
-  }
-  const Deadline patience{context.deadline.at_most(config.waits.device)};
+State wait_for_netdev(const Record& record, Places& places, const Deadline& patience) {
   while (true) {
     if (auto state = read(record.device, places)) {
       return std::move(*state);
@@ -118,6 +97,75 @@ State administer(const State& now, const State& wanted, const Record& record, co
   }
 }
 
+/// The VF's netdev with its new GUID: another one, found by the VF's bus address.
+State bind_for_guid(const Step& step, const State& now, const Record& record, const AttachConfig& config, Context& context,
+                    Places& places) {
+  Subject subject{.device = record.device, .side = now.side, .index = now.index, .name = now.name};
+  const auto lock = lock_rdma("ADD of " + record.owner.text(), context.deadline);
+  try {
+    apply(step, subject, places);
+  } catch (const netlink::Error& error) {
+    throw Error(Code::setting_refused, error.what(), "A GUID takes effect when its VF's driver is bound anew.");
+  }
+  const Deadline patience{context.deadline.at_most(std::max(config.waits.device, kBindTime))};
+  const auto bound = wait_for_netdev(record, places, patience);
+  wait_for_udev(bound.index, Deadline{context.deadline.at_most(kUdevTime)});
+  auto named = wait_for_netdev(record, places, patience);
+  while (named.rdma.size() < now.rdma.size() && !patience.has_passed()) {
+    std::this_thread::sleep_for(kPause);
+    named = wait_for_netdev(record, places, patience);
+  }
+  const auto effective = guid_of(named.mac);
+  if (effective && effective != record.asked_vf.port_guid) {
+    throw Error(Code::verification_failed,
+                fmt::format("{} has the GUID {} with its driver bound anew, and shall have {}", record.device.text(), guid_text(*effective),
+                            guid_text(record.asked_vf.port_guid.value())),
+                kNotKept);
+  }
+  return named;
+}
+
+/// What its PF has to set for a VF, and then the VF's netdev as that has left it: a driver may take it away for a moment, or give it
+/// another MAC. The PF's lock is held but for the pauses.
+State administer(const State& now, const State& wanted, const Record& record, const AttachConfig& config, Context& context, Places& places,
+                 std::optional<DeviceLock> pf_lock) {
+  const auto target = [&](const State& present) {
+    State administered = present;
+    administered.vf = wanted.vf;
+    return administered;
+  };
+  auto bound = target(now);
+  bound.driver_to_bind = record.bound_driver;
+  const auto steps = plan(now, bound);
+  const auto binding = std::ranges::find_if(steps, [](const Step& step) { return std::holds_alternative<BindAnew>(step); });
+  const bool is_set = now.vf == wanted.vf || (now.vf && wanted.vf && differing_settings(*now.vf, *wanted.vf).empty());
+  if (is_set && binding == steps.end()) {
+    return now;
+  }
+  carry_out(now, target, record, config, context, places, [&](std::chrono::milliseconds time) {
+    pf_lock.reset();
+    std::this_thread::sleep_for(time);
+    if (const auto administration = find_administration(*record.device.parent, places)) {
+      pf_lock = lock_physical_function(administration->id, "ADD of " + record.owner.text(), context.deadline);
+      if (record.asked_vf.mac) {
+        refuse_taken_mac(*record.asked_vf.mac, record.device, *administration, context.store, places);
+      }
+      if (record.asked_vf.port_guid) {
+        refuse_taken_guid(*record.asked_vf.port_guid, *administration, places);
+      }
+    }
+  });
+  pf_lock.reset();
+  if (!record.has_netdev()) {
+    return target(now);
+  }
+  if (binding == steps.end()) {
+    return wait_for_netdev(record, places, Deadline{context.deadline.at_most(config.waits.device)});
+  }
+  // Without the PF's lock: a driver may take seconds.
+  return bind_for_guid(*binding, now, record, config, context, places);
+}
+
 Addressing ask_for_addresses(Context& context, const AttachConfig& config, Record& record, int lock_fd) {
   if (!record.ipam) {
     Addressing addressing{.ips = {}, .routes = {}, .dns = config.dns};
@@ -126,7 +174,7 @@ Addressing ask_for_addresses(Context& context, const AttachConfig& config, Recor
     }
     return addressing;
   }
-  const auto time_limit = std::min(kIpamTime, context.deadline.left() - std::min(context.deadline.left(), kReleaseReserve));
+  const auto time_limit = context.time_for(kIpamTime);
   Ipam ipam{*record.ipam, lock_fd, context.log};
   try {
     auto result = ipam.add(context.version, time_limit);
@@ -193,15 +241,110 @@ void wait_for_duplicate_detection(const State& wanted, const netlink::DeviceId& 
   }
 }
 
-void wait_for_carrier(const netlink::DeviceId& device, Places& places, std::chrono::milliseconds limit, Context& context) {
-  const Deadline until{context.deadline.at_most(limit)};
+/// Whose driver was bound anew has new RDMA devices.
+void adopt(RdmaFacts& facts, Record& record, const std::vector<RdmaState>& now) {
+  adopt_rdma(record.before.rdma, now);
+  adopt_rdma(record.rdma.devices, now);
+  for (std::size_t at = 0; at < facts.candidates.size() && at < record.rdma.devices.size(); ++at) {
+    facts.candidates[at].device.index = record.rdma.devices[at].index;
+  }
+}
+
+/// What auto could not move stays in the host, under its own name.
+void settle_moved(const RdmaFacts& facts, Record& record, Places& places, Context& context) {
+  auto is = read_rdma(*record.device.parent, places);
+  find_by_index(is, record.rdma.devices, places);
+  const bool is_left = std::ranges::any_of(record.rdma.devices, [&](const RdmaState& wanted) {
+    const auto* const found = find_rdma(is, wanted.index);
+    return found == nullptr || found->side != Side::pod;
+  });
+  if (!is_left) {
+    // What auto could not rename has its own name.
+    for (auto& device : record.rdma.devices) {
+      device.name = find_rdma(is, device.index)->name;
+    }
+    if (const auto changed = changed_char_devices(facts, record.rdma, places)) {
+      remember_misled_pod(record.device.key(), facts.pod_uid);
+      if (record.rdma.is_required) {
+        throw Error(*changed);
+      }
+      context.log.warning(changed->what(), {{"advice", changed->details()}});
+    }
+    return;
+  }
+  if (record.is_rdma_only) {
+    throw Error(Code::rdma_not_met,
+                fmt::format("the RDMA device of {} could not be moved, and there is nothing else", record.device.text()),
+                "The log says why.");
+  }
+  // Those of several that did move come back too: half of a function is of no use.
+  State now;
+  State home;
+  now.rdma = is;
+  home.rdma = record.before.rdma;
+  Subject subject{.device = record.device, .side = Side::pod, .index = 0, .name = record.owner.interface_name};
+  const auto steps = plan(now, home);
+  RdmaTurn rdma_turn{steps, "ADD of " + record.owner.text(), context.deadline};
+  for (std::size_t at = 0; at < steps.size(); ++at) {
+    rdma_turn.before(at);
+    apply(steps[at], subject, places);
+  }
+  record.rdma.use = RdmaUse::left;
+  record.rdma.devices = record.before.rdma;
+  for (const auto& device : record.rdma.devices) {
+    const auto where = find_rdma(is, device.index) == nullptr ? "is gone" : "stays in the host, and the pod cannot use it";
+    context.log.warning(fmt::format("RDMA device '{}' {}", device.name, where));
+  }
+}
+
+/// Everything but addresses and routes. Gives what the device shall be from then on.
+State put_into_pod(Context& context, const AttachConfig& config, const PodFacts& pod, RdmaFacts rdma, const State& now, Record& record,
+                   Places& places, std::optional<DeviceLock> pf_lock) {
+  const int index = record.device.parent ? 0 : record.device.pod_index;
+  auto wanted = pod_target(record.before, config, pod, record.owner.interface_name, index);
+  if (record.rdma.use == RdmaUse::moved) {
+    wanted.rdma = record.rdma.devices;
+  }
+  const auto administered = administer(now, wanted, record, config, context, places, std::move(pf_lock));
+  if (!record.bound_driver.empty()) {
+    adopt(rdma, record, administered.rdma);
+    wanted.rdma = record.rdma.use == RdmaUse::moved ? record.rdma.devices : record.before.rdma;
+  }
+  if (!record.has_netdev()) {
+    auto moved = administered;
+    moved.rdma = wanted.rdma;
+    wanted = std::move(moved);
+  }
+  carry_out(administered, wanted, record, config, context, places);
+  if (record.rdma.use == RdmaUse::moved) {
+    settle_moved(rdma, record, places, context);
+    wanted.rdma = record.rdma.devices;
+  }
+  return wanted;
+}
+
+bool uses_rdma(const RdmaAttachment& rdma) {
+  return rdma.use == RdmaUse::moved || rdma.use == RdmaUse::shared;
+}
+
+/// The switch inside an adapter may send a VF's multicast back to it (igb's does), and whoever hears of an address that it is still proving
+/// takes it for a duplicate.
+void drop_unproved(std::vector<netlink::IpAddress>& addresses, int index, Places& places) {
+  for (const auto& present : netlink::addresses(places.at(Side::pod), index)) {
+    if (present.has_flag(IFA_F_TENTATIVE | IFA_F_OPTIMISTIC)) {
+      std::erase(addresses, present.prefix.address);
+    }
+  }
+}
+
+void wait_for_carrier(const netlink::DeviceId& device, Places& places, std::chrono::milliseconds limit, const Deadline& until, Log& log) {
   while (limit.count() > 0) {
     const auto link = netlink::find_device(places.at(Side::pod), device, Side::pod);
     if (!link || link->has_flag(IFF_LOWER_UP)) {
       return;
     }
     if (until.has_passed()) {
-      context.log.warning(fmt::format("the link has no carrier after {} ms", limit.count()));
+      log.warning(fmt::format("the link has no carrier after {} ms", limit.count()));
       return;
     }
     std::this_thread::sleep_for(kPause);
@@ -268,7 +411,8 @@ Result make_result(const Addressing& addressing, const netlink::Link& link, cons
 netlink::Link stand_in(const Record& record, const AttachConfig& config, Places& places) {
   netlink::Link link;
   link.name = record.owner.interface_name;
-  if (const auto administration = find_administration(*record.device.parent, places)) {
+  const auto administration = record.is_rdma_only ? std::nullopt : find_administration(*record.device.parent, places);
+  if (administration) {
     link.mtu = config.mtu ? config.mtu : administration->pf.mtu;
     if (const auto settings = read_vf(*administration, places)) {
       link.address = settings->mac.value_or(netlink::HardwareAddress{});
@@ -285,7 +429,7 @@ PodFacts inspect_pod(const Claim& claim, const AttachConfig& config, const std::
     throw Error(Code::device_cannot_be_taken, fmt::format("the pod has an interface called '{}' already", interface_name),
                 "The runtime chose a name (CNI_IFNAME) that is in use there.");
   }
-  if (!claim.userspace_driver.empty()) {
+  if (!claim.has_netdev()) {
     return {};
   }
   check_mtu(claim.link, config);
@@ -319,6 +463,9 @@ State pod_target(const State& before, const AttachConfig& config, const PodFacts
   const auto administrative = before.vf ? before.vf->mac.value_or(netlink::HardwareAddress{}) : netlink::HardwareAddress{};
   const bool is_set = administrative.bytes().size() == before.mac.bytes().size() && !administrative.is_zero();
   wanted.mac = config.mac.value_or(is_set ? administrative : before.mac);
+  if (guid_of(wanted.mac) && !config.mac) {
+    wanted.mac = {};  // it changes with the GUID, and with a netdev that is made anew
+  }
   wanted.promisc = config.promisc.value_or(before.promisc);
   wanted.allmulti = config.allmulti.value_or(before.allmulti);
   wanted.tx_queue_length = config.tx_queue_length ? config.tx_queue_length : before.tx_queue_length;
@@ -429,7 +576,7 @@ netlink::Link verify(const State& wanted, const netlink::DeviceId& device, Place
   return std::move(*link);
 }
 
-void verify_recorded(const State& wanted, const Record& record, Places& places) {
+void verify_recorded(const State& wanted, const Record& record, Places& places, Context& context) {
   auto asked = record.asked_vf;
   if (record.has_netdev()) {
     (void)verify(wanted, record.device, places);
@@ -441,21 +588,25 @@ void verify_recorded(const State& wanted, const Record& record, Places& places) 
     asked.mac = wanted.mac;
   }
   verify_vf(asked, record.device, places);
+  verify_recorded_rdma(wanted, record, places, context);
 }
 
-Result attach(Context& context, const AttachConfig& config, const PodFacts& pod, const State& now, Record& record, Places& places,
-              int lock_fd, std::optional<DeviceLock> pf_lock) {
+Result attach(Context& context, const AttachConfig& config, const PodFacts& pod, RdmaFacts rdma, const State& now, Record& record,
+              Places& places, int lock_fd, std::optional<DeviceLock> pf_lock) {
   // Empty until IPAM is asked: a failure before that is nothing to it.
   auto ipam = std::exchange(record.ipam, std::nullopt);
-  const int index = record.device.parent ? 0 : record.device.pod_index;
-  const auto wanted = pod_target(record.before, config, pod, record.owner.interface_name, index);
-  const auto administered = administer(now, wanted, record, config, context, places, std::move(pf_lock));
+  const auto wanted = put_into_pod(context, config, pod, std::move(rdma), now, record, places, std::move(pf_lock));
+  const auto carrier_wait = config.waits.carrier.value_or(uses_rdma(record.rdma) ? kRdmaCarrierWait : std::chrono::milliseconds{0});
+  const Deadline carrier{context.time_for(carrier_wait)};
   if (record.has_netdev()) {
-    carry_out(administered, wanted, record, config, context, places);
-    wait_for_carrier(record.device, places, config.waits.carrier, context);
+    wait_for_carrier(record.device, places, carrier_wait, carrier, context.log);
   }
 
   record.ipam = std::move(ipam);
+  if (!record.bound_driver.empty()) {
+    record.incarnation = netlink::incarnation(record.device, places.roots);
+    context.store.write(record);
+  }
   std::vector<std::string> notes;
   const auto addressing = settle_routes(ask_for_addresses(context, config, record, lock_fd), config.default_route, pod, notes);
   for (const auto& note : notes) {
@@ -463,6 +614,7 @@ Result attach(Context& context, const AttachConfig& config, const PodFacts& pod,
   }
   if (!record.has_netdev()) {
     verify_vf(record.asked_vf, record.device, places);
+    verify_rdma(record, {}, {.port = carrier, .gid = carrier}, places, context);
     return make_result(addressing, stand_in(record, config, places), record.device, context.environment.net_ns);
   }
   const bool is_v6 = has_v6(addressing.ips);
@@ -479,6 +631,8 @@ Result attach(Context& context, const AttachConfig& config, const PodFacts& pod,
   const auto link = verify(addressed, record.device, places);
   verify_settings(wanted, config, record.device, places, context.log);
   verify_vf(record.asked_vf, record.device, places);
+  verify_rdma(record, expectation(addressed, link, record.device, places.roots),
+              {.port = carrier, .gid = Deadline{context.time_for(config.waits.gid)}}, places, context);
   return make_result(addressing, link, record.device, context.environment.net_ns);
 }
 
@@ -492,6 +646,9 @@ void announce(const Result& result, const netlink::DeviceId& device, Places& pla
   }
   try {
     if (const auto link = netlink::find_device(places.at(Side::pod), device, Side::pod)) {
+      if (device.parent && netlink::find_vf_id(*device.parent, places.roots)) {
+        drop_unproved(addresses, link->index, places);
+      }
       netlink::announce(places.at(Side::pod).net_ns(), link->index, link->address, addresses);
     }
   } catch (const netlink::Error& error) {

@@ -7,6 +7,7 @@
 #include "cni/claim.hpp"
 #include "cni/config.hpp"
 #include "cni/context.hpp"
+#include "cni/rdma.hpp"
 #include "cni/record.hpp"
 #include "cni/result.hpp"
 #include "cni/state.hpp"
@@ -42,11 +43,12 @@ struct Addressing {
 /// configuration does not say `keep`. `notes` gets a line for each that was dropped.
 [[nodiscard]] Addressing settle_routes(Addressing addressing, DefaultRoute policy, const PodFacts& pod, std::vector<std::string>& notes);
 
-/// Has its PF set what was asked for a VF, moves the device, which is as `now` says, into the pod, sets it, asks IPAM, and reads everything
-/// back. A device without a netdev stays where it is. Throws Error at the first failure and leaves the undoing to `release`; `record.ipam`
-/// is empty then when IPAM was not asked, or cannot have given anything. `pf_lock`: of a VF's PF; it is given back as soon as that is set.
-[[nodiscard]] Result attach(Context& context, const AttachConfig& config, const PodFacts& pod, const State& now, Record& record,
-                            Places& places, int lock_fd, std::optional<DeviceLock> pf_lock);
+/// Has its PF set what was asked for a VF, moves the device, which is as `now` says, and its RDMA devices into the pod, sets it, asks IPAM,
+/// and reads everything back. A device without a netdev stays where it is. Throws Error at the first failure and leaves the undoing to
+/// `release`; `record.ipam` is empty then when IPAM was not asked, or cannot have given anything. `pf_lock`: of a VF's PF; it is given back
+/// as soon as that is set.
+[[nodiscard]] Result attach(Context& context, const AttachConfig& config, const PodFacts& pod, RdmaFacts rdma, const State& now,
+                            Record& record, Places& places, int lock_fd, std::optional<DeviceLock> pf_lock);
 
 /// What a result says of one of its interfaces and of that one's addresses, as a state to compare with.
 [[nodiscard]] State state_in_result(const Result& result, std::size_t interface);
@@ -56,8 +58,8 @@ netlink::Link verify(const State& wanted, const netlink::DeviceId& device, Place
 
 /// The same for an attachment that came up some time ago, and what was asked of a VF's PF. Of a device without a netdev only what its PF
 /// says is compared, its MAC included. The administrative MAC may be the one that the interface is to have by now: a chained plugin may
-/// have given it another.
-void verify_recorded(const State& wanted, const Record& record, Places& places);
+/// have given it another. RDMA devices have to be there and to work. Throws Error 102 and 103, netlink::Error.
+void verify_recorded(const State& wanted, const Record& record, Places& places, Context& context);
 
 /// Tells the neighbours of the addresses in `result`. What fails is logged: it never fails an ADD.
 void announce(const Result& result, const netlink::DeviceId& device, Places& places, Log& log);

@@ -99,6 +99,16 @@ void read_mac(const Sources& from, AttachConfig& out) {
   }
 }
 
+void read_infiniband(const Sources& from, AttachConfig& out) {
+  out.vf.guid = read_guid(from.runtime, from.pod);
+  out.ib_kubernetes_enabled = read_ib_kubernetes(from.config, from.pod);
+  out.pkey = read_pkey(from.config);
+  if (out.pkey) {
+    out.notes.push_back(
+        fmt::format("'pkey' {:#06x} is not set by this plugin: the subnet manager gives the port its partitions", *out.pkey));
+  }
+}
+
 std::vector<SysctlSetting> read_all_sysctls(const Sources& from) {
   std::vector<SysctlSetting> out;
   for (const auto& object : {member(from.config, "sysctl"), member(from.pod, "sysctl")}) {
@@ -158,7 +168,7 @@ void check(const Value& object, const TextKey& key) {
 }
 
 void check_selectors(const Sources& from, const Selectors& selectors) {
-  for (const auto& key : {kDeviceId, kPciBusId, kDevice, kHwaddr, kKernelPath}) {
+  for (const auto& key : {kDeviceId, kPciBusId, kDevice, kHwaddr, kKernelPath, kRdmaDevice}) {
     check(from.config, key);
   }
   if (from.runtime) {
@@ -190,6 +200,14 @@ DefaultRoute read_default_route(const Value& value) {
   return word == "keep" ? DefaultRoute::keep : DefaultRoute::drop;
 }
 
+RdmaRequest read_rdma(const Value& value) {
+  const auto request = parse_rdma_request(value.text());
+  if (!request) {
+    value.refuse("'auto', 'exclusive', 'shared' or 'off'");
+  }
+  return *request;
+}
+
 constexpr std::chrono::milliseconds kLongestWait = std::chrono::minutes{10};
 
 std::optional<std::chrono::milliseconds> parse_duration(std::string_view text) {
@@ -219,7 +237,8 @@ std::optional<std::chrono::milliseconds> parse_duration(std::string_view text) {
   return total;
 }
 
-void read_wait(const Value& wait, std::string_view key, std::chrono::milliseconds& out) {
+template <typename Duration>
+void read_wait(const Value& wait, std::string_view key, Duration& out) {
   const auto value = wait.member(key);
   if (!value) {
     return;
@@ -234,9 +253,9 @@ void read_wait(const Value& wait, std::string_view key, std::chrono::millisecond
 Waits read_waits(const Value& wait) {
   static constexpr std::array<std::string_view, 4> kKeys{"carrier", "gid", "device", "owner"};
   refuse_unknown_members(wait, kKeys, Code::unsupported_field);
-  refuse_given(wait, "gid", "this release does not wait for RoCE GIDs");
   Waits waits;
   read_wait(wait, "carrier", waits.carrier);
+  read_wait(wait, "gid", waits.gid);
   read_wait(wait, "device", waits.device);
   read_wait(wait, "owner", waits.owner);
   return waits;
@@ -260,11 +279,9 @@ void check_the_rest(const Sources& from) {
     prev_result->refuse("an object");
   }
   if (from.runtime) {
-    refuse_given(*from.runtime, "infinibandGUID", kNoInfiniBand);
     check(*from.runtime, kDeviceInfoFile);
   }
   if (from.pod) {
-    refuse_given(*from.pod, "guid", kNoInfiniBand);
     if (const auto debug = from.pod->member("debug")) {
       static_cast<void>(debug->boolean());
     }
@@ -272,6 +289,15 @@ void check_the_rest(const Sources& from) {
 }
 
 }  // namespace
+
+std::optional<RdmaRequest> parse_rdma_request(std::string_view word) {
+  static constexpr auto kWords = std::to_array<std::pair<std::string_view, RdmaRequest>>({{"auto", RdmaRequest::automatic},
+                                                                                          {"exclusive", RdmaRequest::exclusive},
+                                                                                          {"shared", RdmaRequest::shared},
+                                                                                          {"off", RdmaRequest::off}});
+  const auto* const found = std::ranges::find(kWords, word, &std::pair<std::string_view, RdmaRequest>::first);
+  return found == kWords.end() ? std::nullopt : std::optional{found->second};
+}
 
 AttachConfig read_attach_config(const NetworkConfig& network, const std::string& cni_args) {
   const auto json = parse_json(network.raw);
@@ -293,6 +319,14 @@ AttachConfig read_attach_config(const NetworkConfig& network, const std::string&
   out.tx_queue_length = strongest(from, "txQLen", read_queue_length);
   out.sysctls = read_all_sysctls(from);
   out.vf = read_vf_request(config);
+  if (const auto rdma = given(config, "rdma")) {
+    out.rdma = read_rdma(*rdma);
+  }
+  check(config, kRdmaName);
+  if (const auto name = given(config, kRdmaName.name)) {
+    out.rdma_name = name->text();
+  }
+  read_infiniband(from, out);
   out.ips = read_ips(from, !network.ipam_type.empty());
   out.gets_addresses = !network.ipam_type.empty() || !out.ips.empty();
   if (const auto file = given(from.runtime, kDeviceInfoFile.name)) {

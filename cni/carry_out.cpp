@@ -2,6 +2,7 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <cerrno>
 #include <system_error>
 #include <thread>
@@ -9,6 +10,8 @@
 #include <variant>
 
 #include "cni/error.hpp"
+#include "cni/infiniband.hpp"
+#include "cni/rdma.hpp"
 #include "cni/vf_settings.hpp"
 #include "netlink/error.hpp"
 
@@ -51,18 +54,32 @@ std::string refused_part(const Step& step, const Subject& subject, const Record&
                      move != nullptr ? undone_part(*move, subject, places) : describe(step));
 }
 
-std::string asked_by(const Step& step, const AttachConfig& config) {
-  const auto* set_vf = std::get_if<SetVf>(&step);
-  const bool is_mac = sets_mac(step) || (set_vf != nullptr && set_vf->setting.mac);
-  return is_mac && !config.mac_source.empty() ? fmt::format(" The MAC was asked for by {}.", config.mac_source)
-         : set_vf != nullptr                  ? " Drivers differ in what they can set for a VF; what this one cannot has to be left out."
-                                              : "";
+std::string rdma_advice(const Step& step, int error_number) {
+  if (error_number == EEXIST) {
+    return " Up to Linux 6.12 the name of an RDMA device is unique on the whole node, in whichever network namespace it is; later, in its "
+           "namespace. Choose another 'rdmaName'.";
+  }
+  if (error_number == EOPNOTSUPP && std::holds_alternative<MoveRdma>(step)) {
+    return " The driver cannot move its RDMA devices to another network namespace (efa, siw, and rxe up to Linux 6.12). Set 'rdma' to "
+           "\"off\", "
+           "or use the shared mode.";
+  }
+  return "";
 }
 
-[[noreturn]] void refuse(const netlink::Error& error, const std::string& what, const std::string& advice) {
+std::string asked_by(const Step& step, int error_number, const AttachConfig& config) {
+  const auto* set_vf = std::get_if<SetVf>(&step);
+  const bool is_mac = sets_mac(step) || (set_vf != nullptr && set_vf->setting.mac);
+  return is_about_rdma(step)                    ? rdma_advice(step, error_number)
+         : is_mac && !config.mac_source.empty() ? fmt::format(" The MAC was asked for by {}.", config.mac_source)
+         : set_vf != nullptr                    ? " Drivers differ in what they can set for a VF; what this one cannot has to be left out."
+                                                : "";
+}
+
+[[noreturn]] void refuse(Code code, const netlink::Error& error, const std::string& what, const std::string& advice) {
   const auto& sentence = error.kernel_sentence();
   throw Error(
-      Code::setting_refused,
+      code,
       fmt::format("{}: {}{}", what, std::generic_category().message(error.error_number()), sentence.empty() ? "" : " (" + sentence + ")"),
       fmt::format("errno {}.{}", error.error_number(), advice));
 }
@@ -72,23 +89,26 @@ bool is_silent(const State& now, const State& wanted) {
   return now.side == Side::host && wanted.vf && !now.vf;
 }
 
-State look_again(State now, const Record& record, Places& places) {
+/// Nothing while a netdev that is made anew is not there yet.
+std::optional<State> look_again(State now, const Record& record, Places& places) {
   if (!record.has_netdev()) {
     now.vf = read_vf(*record.device.parent, places);
+    now.rdma = read_rdma(*record.device.parent, places);
     return now;
   }
-  auto again = read(record.device, places);
-  return again ? std::move(*again) : std::move(now);
+  return read(record.device, places);
 }
 
 /// The attempts at one device.
 class Attempt {
  public:
-  Attempt(const Record& record, const AttachConfig& config, Places& places) : record_(record), config_(config), places_(places) {}
+  Attempt(const Record& record, const AttachConfig& config, Context& context, Places& places)
+      : record_(record), config_(config), context_(context), places_(places) {}
 
   /// True when the device is as it shall be. Throws Error 101 for a refusal that another attempt cannot change, or is not to.
   [[nodiscard]] bool succeeds(const State& now, const State& wanted, bool is_last) {
     is_mac_refused_ = false;
+    is_made_anew_ = false;
     if (is_silent(now, wanted)) {
       if (is_last) {
         throw Error(Code::try_again_later, fmt::format("the PF of {} does not say what is set for it", record_.device.text()),
@@ -97,28 +117,42 @@ class Attempt {
       return false;
     }
     Subject subject{.device = record_.device, .side = now.side, .index = now.index, .name = now.name};
-    for (const auto& step : plan(now, wanted)) {
+    const auto steps = plan(now, wanted);
+    RdmaTurn rdma_turn{steps, "ADD of " + record_.owner.text(), Deadline{context_.time_for(context_.deadline.left())}};
+    for (std::size_t at = 0; at < steps.size(); ++at) {
+      const auto& step = steps[at];
       try {
+        rdma_turn.before(at);
         apply(step, subject, places_);
       } catch (const netlink::Error& error) {
+        if (is_about_rdma(step) && !record_.rdma.is_required) {
+          context_.log.warning(error.what(), {{"advice", rdma_advice(step, error.error_number())}});
+          continue;
+        }
         is_mac_refused_ = record_.before.vf && sets_mac(step) && is_mac_refusal(error.error_number());
         const bool may_be_repeated = is_mac_refused_ || (record_.before.vf && is_busy(error.error_number()));
         if (!may_be_repeated || is_last) {
-          refuse(error, refused_part(step, subject, record_, places_), asked_by(step, config_));
+          refuse(is_about_rdma(step) ? Code::rdma_not_met : Code::setting_refused, error, refused_part(step, subject, record_, places_),
+                 asked_by(step, error.error_number(), config_));
         }
         return false;
       }
     }
-    return true;
+    is_made_anew_ = std::ranges::any_of(steps, makes_netdev_anew);
+    return !is_made_anew_;
   }
 
   [[nodiscard]] bool is_mac_refused() const { return is_mac_refused_; }
+  /// The rest is to be planned for another netdev.
+  [[nodiscard]] bool is_made_anew() const { return is_made_anew_; }
 
  private:
   const Record& record_;
   const AttachConfig& config_;
+  Context& context_;
   Places& places_;
   bool is_mac_refused_ = false;
+  bool is_made_anew_ = false;
 };
 
 }  // namespace
@@ -134,12 +168,24 @@ bool is_mac_refusal(int error_number) {
 void carry_out(State now, const Target& target, const Record& record, const AttachConfig& config, Context& context, Places& places,
                const Pause& pause) {
   const Deadline patience{context.deadline.at_most(kBusyTime)};
-  Attempt attempt{record, config, places};
+  Attempt attempt{record, config, context, places};
   bool was_busy = false;
   while (!attempt.succeeds(now, target(now), patience.has_passed())) {
-    was_busy = true;
-    pause(kBusyPause);
-    now = look_again(std::move(now), record, places);
+    was_busy = was_busy || !attempt.is_made_anew();
+    std::optional<State> again;
+    do {
+      pause(kBusyPause);
+      again = look_again(now, record, places);
+    } while (!again && !patience.has_passed());
+    if (again && attempt.is_made_anew()) {
+      wait_for_udev(again->index, Deadline{context.time_for(kUdevTime)});
+      again = look_again(now, record, places);
+    }
+    if (!again) {
+      throw Error(Code::verification_failed, fmt::format("{} lost its network interface", record.device.text()),
+                  "Its driver did not bring it back in time.");
+    }
+    now = std::move(*again);
     now.is_mac_refused = attempt.is_mac_refused();
   }
   if (was_busy) {

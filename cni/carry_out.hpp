@@ -28,7 +28,8 @@ using Pause = std::function<void(std::chrono::milliseconds)>;
 
 /// For an ADD: leads the recorded device from `now` to its target, step by step. While a VF's driver is busy, or its PF silent about it,
 /// the device is looked at again and the rest planned anew, for some seconds; `pause` is called in between. Throws Error 101 naming what
-/// was refused, by whom, and why; 11 when the PF stays silent.
+/// was refused, by whom, and why; 103 likewise for an RDMA device, which is only logged where RDMA is not required; 11 when the PF stays
+/// silent.
 void carry_out(State now, const Target& target, const Record& record, const AttachConfig& config, Context& context, Places& places,
                const Pause& pause);
 /// The same for a target that does not depend on what is, with a pause that only waits.

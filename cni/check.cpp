@@ -53,11 +53,8 @@ Outcome check(Context& context) {
     throw Error(Code::verification_failed, fmt::format("CNI_NETNS '{}' is not the namespace that {} was attached to",
                                                        context.environment.net_ns, record.device.text()));
   }
-  Places places{.host = netlink::Socket{NETLINK_ROUTE, std::move(host)},
-                .pod = netlink::Socket{NETLINK_ROUTE, std::move(pod)},
-                .roots = context.roots,
-                .known_vf = {}};
-  verify_recorded(wanted, record, places);
+  Places places{std::move(host), std::move(pod), context.roots};
+  verify_recorded(wanted, record, places, context);
   if (!context.network.ipam_type.empty()) {
     Ipam{context.ipam_request(), std::nullopt, context.log}.check(context.deadline.at_most(kIpamTime));
   }

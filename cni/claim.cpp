@@ -7,6 +7,7 @@
 #include <utility>
 
 #include "cni/error.hpp"
+#include "cni/infiniband.hpp"
 #include "cni/release.hpp"
 #include "netlink/error.hpp"
 
@@ -28,7 +29,7 @@ struct Standing {
 bool is_another_incarnation(const Record& record, const netlink::Roots& roots) {
   const auto now = netlink::incarnation(record.device, roots);
   return now.boot_id != record.incarnation.boot_id || now.device_inode != record.incarnation.device_inode ||
-         (record.has_netdev() && now.driver_inode != record.incarnation.driver_inode);
+         (record.has_netdev() && is_bound_by_others(record, now, roots));
 }
 
 /// Looks through the namespaces that somebody holds, the owner's path included: in the owner's it is owned, elsewhere unreachable.
@@ -45,6 +46,25 @@ Standing look_elsewhere(const Record& record, Places& places) {
   return {parent && netlink::driver(*parent, places.roots) ? Standing::Kind::unreachable : Standing::Kind::stale, {}};
 }
 
+/// Whether the owner has the RDMA device still, though there is no netdev in the pod: the device has none, or somebody has taken it out.
+bool is_rdma_in_use(const Record& record, const Places& places) {
+  if (!record.completed || record.rdma.use != RdmaUse::moved || !record.device.parent) {
+    return false;
+  }
+  auto pod = owner_socket(record.owner, record.owner.net_ns_path, places.roots);
+  if (!pod) {
+    return false;
+  }
+  Places both{netlink::NetNs::current(), std::nullopt, places.roots};
+  both.pod = std::move(pod);
+  auto devices = read_rdma(*record.device.parent, both);
+  find_by_index(devices, record.before.rdma, both);
+  return std::ranges::any_of(record.before.rdma, [&](const RdmaState& recorded) {
+    const auto* const found = find_rdma(devices, recorded.index);
+    return found != nullptr && found->side == Side::pod;
+  });
+}
+
 /// Whoever uses a device without a netdev is not to be seen by the kernel's namespaces, and may use it still: it is free when its owner's
 /// DEL says so. One whose ADD was never completed has none: the record of a running ADD is under its lock.
 ///
@@ -52,11 +72,17 @@ Standing look_elsewhere(const Record& record, Places& places) {
 /// that is where it is looked for first.
 Standing standing(const Record& record, Places& places) {
   const bool is_another = is_another_incarnation(record, places.roots);
+  if (!is_another && record.is_rdma_only && record.rdma.use == RdmaUse::moved) {
+    return {is_rdma_in_use(record, places) ? Standing::Kind::owned : Standing::Kind::stale, {}};
+  }
   if (!is_another && !record.has_netdev()) {
     return {record.completed ? Standing::Kind::owned : Standing::Kind::stale, {}};
   }
-  if (is_another || (record.device.parent && netlink::find_device(places.host, record.device, Side::host))) {
+  if (is_another) {
     return {Standing::Kind::stale, {}};
+  }
+  if (record.device.parent && netlink::find_device(places.host, record.device, Side::host)) {
+    return {is_rdma_in_use(record, places) ? Standing::Kind::owned : Standing::Kind::stale, {}};
   }
   auto elsewhere = look_elsewhere(record, places);
   const bool is_home = elsewhere.kind == Standing::Kind::unreachable && netlink::find_device(places.host, record.device, Side::host);
@@ -90,17 +116,19 @@ class Claimer {
 
   /// One look at the device; nothing when another is needed.
   Settled attempt() {
+    // What has not come by a look that began after the wait is not coming.
+    const bool is_last_look = device_wait_.has_passed();
     auto links = netlink::links(places_.host);
     auto link = select_link(selectors_, links);
-    const auto userspace = link ? std::nullopt : select_userspace_device(selectors_, places_.roots);
-    if (userspace) {
+    const auto netdevless = link ? std::nullopt : select_netdevless(is_last_look);
+    if (netdevless) {
       link.emplace();
-      link->name = userspace->address.address;
-      link->parent = userspace->address;
+      link->name = netdevless->address.address;
+      link->parent = netdevless->address;
     }
     const auto key = key_to_lock(link, links);
     if (!key) {
-      wait_for_device();
+      wait_for_device(is_last_look);
       return std::nullopt;
     }
     auto lock = DeviceLock::acquire(*key, fmt::format("ADD of {}", owner_.text()), Deadline{context_.deadline.at_most(kLockTime)});
@@ -116,8 +144,8 @@ class Claimer {
       return std::nullopt;
     }
     const auto device = identify(*link, links);
-    if (userspace) {
-      return claim_userspace(*userspace, std::move(*link), std::move(links), std::move(lock));
+    if (netdevless) {
+      return claim_netdevless(*netdevless, std::move(*link), std::move(links), std::move(lock));
     }
     // Again, now that the lock is ours: somebody may have taken it in between.
     auto current = netlink::find_device(places_.host, device, Side::host);
@@ -131,26 +159,44 @@ class Claimer {
                  .link = std::move(*current),
                  .host_links = std::move(links),
                  .userspace_driver = {},
+                 .is_rdma_only = false,
                  .now = std::move(now),
+                 .has_brought_rdma_home = has_brought_rdma_home_,
                  .before = std::move(before)};
   }
 
-  Settled claim_userspace(const UserspaceDevice& userspace, netlink::Link link, std::vector<netlink::Link> links, DeviceLock lock) {
+  /// A function with RDMA devices alone is told from one whose netdev is yet to come by waiting for that.
+  [[nodiscard]] std::optional<NetdevlessDevice> select_netdevless(bool is_last_look) const {
+    auto userspace = select_userspace_device(selectors_, places_.roots);
+    if (userspace || !is_last_look) {
+      return userspace;
+    }
+    auto rdma = select_rdma_device(selectors_, places_.roots);
+    const bool is_elsewhere = rdma && !find_holder(rdma->address, places_.roots).empty();
+    return is_elsewhere ? std::nullopt : std::move(rdma);
+  }
+
+  Settled claim_netdevless(const NetdevlessDevice& netdevless, netlink::Link link, std::vector<netlink::Link> links, DeviceLock lock) {
     // Again, now that the lock is ours: the driver may have changed.
-    if (netlink::driver(userspace.address, places_.roots) != userspace.driver) {
+    if (netlink::driver(netdevless.address, places_.roots) != netdevless.driver) {
       return std::nullopt;
     }
     auto device = identify(link, links);
     State now;
     now.name = link.name;
-    now.vf = read_vf(userspace.address, places_);
+    now.vf = read_vf(netdevless.address, places_);
+    if (netdevless.is_rdma_only) {
+      now.rdma = read_rdma(netdevless.address, places_);
+    }
     auto before = inherited_key_ == device.key() ? inherited(now, true) : now;
     return Claim{.lock = std::move(lock),
                  .device = std::move(device),
                  .link = std::move(link),
                  .host_links = std::move(links),
-                 .userspace_driver = userspace.driver,
+                 .userspace_driver = netdevless.is_rdma_only ? "" : netdevless.driver,
+                 .is_rdma_only = netdevless.is_rdma_only,
                  .now = std::move(now),
+                 .has_brought_rdma_home = has_brought_rdma_home_,
                  .before = std::move(before)};
   }
 
@@ -164,11 +210,20 @@ class Claimer {
   /// What an earlier attachment could not restore is still to be restored: of the PF's settings, and of the netdev where it is the same
   /// one.
   [[nodiscard]] State inherited(State fresh, bool is_userspace) const {
-    const auto incarnation = netlink::incarnation(inherited_from_->device, places_.roots);
-    if (!is_userspace && inherited_from_->has_netdev() && incarnation == inherited_from_->incarnation) {
-      return inherited_from_->before;
+    if (!is_userspace && inherited_from_->has_netdev() && !is_another_incarnation(*inherited_from_, places_.roots)) {
+      auto before = inherited_from_->before;
+      before.rdma = std::move(fresh.rdma);
+      for (auto& device : before.rdma) {
+        const auto* const recorded = find_rdma(inherited_from_->before.rdma, device.index);
+        device.name = recorded == nullptr ? device.name : recorded->name;
+      }
+      return before;
     }
     fresh.vf = inherited_from_->before.vf;
+    // It has the VF's first GUID in it, and that of now may be its last pod's.
+    if (guid_of(fresh.mac) && guid_of(inherited_from_->before.mac)) {
+      fresh.mac = inherited_from_->before.mac;
+    }
     return fresh;
   }
 
@@ -219,12 +274,15 @@ class Claimer {
   /// `pod`: of the owner's namespace, when it is the owner who asks. Nobody else takes a device out of a namespace.
   void release_record(const Record& record, std::optional<netlink::Socket> pod, const DeviceLock& lock) {
     context_.log.info("releasing what an earlier attachment left", {{"owner", record.owner.text()}, {"device", record.device.text()}});
-    Places places{
-        .host = netlink::Socket{NETLINK_ROUTE, netlink::NetNs::current()}, .pod = std::move(pod), .roots = places_.roots, .known_vf = {}};
+    Places places{netlink::NetNs::current(), std::nullopt, places_.roots};
+    places.pod = std::move(pod);
+    has_brought_rdma_home_ = has_brought_rdma_home_ || record.rdma.use == RdmaUse::moved;
     if (!release(record, context_, places, lock.fd()).is_complete()) {
       give_up_on_broken(record);
       inherited_key_ = record.device.key();
-      inherited_from_ = record;
+      const auto left = context_.store.find(inherited_key_);
+      const auto* rewritten = left ? std::get_if<Record>(&*left) : nullptr;
+      inherited_from_ = rewritten != nullptr ? *rewritten : record;
     }
   }
 
@@ -236,8 +294,8 @@ class Claimer {
     }
   }
 
-  void wait_for_device() {
-    if (device_wait_.has_passed()) {
+  void wait_for_device(bool is_last_look) {
+    if (is_last_look) {
       throw explain_absence(selectors_, places_.roots);
     }
     must_pause_ = true;
@@ -263,6 +321,7 @@ class Claimer {
   Deadline owner_wait_;
   std::optional<Record> inherited_from_;
   std::string inherited_key_;
+  bool has_brought_rdma_home_ = false;
   bool must_pause_ = false;
 };
 

@@ -21,8 +21,12 @@ struct Claim {
   netlink::Link link;  ///< without a netdev: the bus device under its address as a name
   std::vector<netlink::Link> host_links;
   std::string userspace_driver;  ///< that has the device, which then has no netdev; empty otherwise
+  bool is_rdma_only = false;     ///< it has no netdev, and RDMA devices
   State now;
-  State before;  ///< what it is to come home to: `now`, unless an earlier attachment left something undone
+  bool has_brought_rdma_home = false;  ///< this call has released an attachment that had its RDMA devices
+  State before;                        ///< what it is to come home to: `now`, unless an earlier attachment left something undone
+
+  [[nodiscard]] bool has_netdev() const { return userspace_driver.empty() && !is_rdma_only; }
 };
 
 /// The attachment that ADD was asked for exists already, whole.

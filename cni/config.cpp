@@ -17,6 +17,8 @@ namespace {
 
 constexpr TextKey kLogFile{"logFile", [](std::string_view path) { return !path.empty(); }, "the path of a file"};
 
+constexpr TextKey kRdma{"rdma", [](std::string_view word) { return parse_rdma_request(word).has_value(); }, ""};
+
 Json parse_configuration(std::string_view text) {
   Json json;
   try {
@@ -49,7 +51,8 @@ Selectors readable_selectors(const Json& config) {
                       .device_id = readable(config, kDeviceId),
                       .device = readable(config, kDevice),
                       .hwaddr = {},
-                      .kernel_path = readable(config, kKernelPath)};
+                      .kernel_path = readable(config, kKernelPath),
+                      .rdma_device = readable(config, kRdmaDevice)};
   if (!selectors.device_id) {
     selectors.device_id = readable(config, kPciBusId);
   }
@@ -97,7 +100,8 @@ NetworkConfig read_network_config(std::string text) {
                         .prev_result = {},
                         .raw = {},
                         .log_file = readable(json, kLogFile),
-                        .log_level = readable_log_level(json)};
+                        .log_level = readable_log_level(json),
+                        .rdma = parse_rdma_request(readable(json, kRdma).value_or("auto")).value()};
   if (const auto& prev_result = member_or_null(json, "prevResult"); prev_result.is_object()) {
     network.prev_result = prev_result.dump();
   }

@@ -24,12 +24,21 @@ struct Selectors {
   std::optional<std::string> device;             ///< name or altname
   std::optional<netlink::HardwareAddress> hwaddr;
   std::optional<std::string> kernel_path;
+  std::optional<std::string> rdma_device;  ///< by the name of its RDMA device
 };
 
 enum class DefaultRoute { drop, keep };
 
+enum class RdmaRequest {
+  automatic,  ///< move it in exclusive mode, leave it in shared mode; never fails for it, but for its active_mtu where an MTU is asked for
+  exclusive,  ///< it has to be moved
+  shared,     ///< it has to be there, in shared mode
+  off,
+};
+
 struct Waits {
-  std::chrono::milliseconds carrier{0};
+  std::optional<std::chrono::milliseconds> carrier;  ///< not configured: none, or that of RDMA
+  std::chrono::milliseconds gid{5000};
   std::chrono::milliseconds device{2000};
   std::chrono::milliseconds owner{5000};
 };
@@ -44,6 +53,7 @@ struct NetworkConfig {
   std::string raw;                         ///< stdin, unchanged, for IPAM
   std::optional<std::string> log_file;
   LogLevel log_level = LogLevel::info;
+  RdmaRequest rdma = RdmaRequest::automatic;
 };
 
 struct SysctlSetting {
@@ -65,6 +75,10 @@ struct AttachConfig {
   std::optional<std::uint32_t> tx_queue_length;
   std::vector<SysctlSetting> sysctls;
   VfRequest vf;
+  RdmaRequest rdma = RdmaRequest::automatic;
+  std::string rdma_name;               ///< in the pod; empty = keep
+  std::optional<std::uint16_t> pkey;   ///< InfiniBand: for others to set
+  bool ib_kubernetes_enabled = false;  ///< ib-kubernetes gives this network's VFs their GUIDs
   std::vector<netlink::IpPrefix> ips;  ///< with no IPAM: applied as they are
   bool gets_addresses = false;         ///< from IPAM or `ips`
   Dns dns;
@@ -79,6 +93,9 @@ struct AttachConfig {
 /// library: 6 not JSON, not an object, or a `cniVersion` that is no string, 7 `name` missing or malformed. Keys are matched
 /// case-insensitively, exact match first. Whatever else is wrong is as if absent: it is no reason to fail a DEL.
 [[nodiscard]] NetworkConfig read_network_config(std::string text);
+
+/// `auto`, `exclusive`, `shared` or `off`; nothing for any other word.
+[[nodiscard]] std::optional<RdmaRequest> parse_rdma_request(std::string_view word);
 
 /// Reads and validates all of it. Throws Error naming key, value and what to do: 2 for an unknown or unsupported key, 4 for malformed
 /// CNI_ARGS, 7 for a wrong value.

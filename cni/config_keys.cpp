@@ -21,14 +21,6 @@ bool is_empty_list(const Value& value) {
   return value.elements().empty();
 }
 
-bool leaves_rdma_alone(const Value& value) {
-  const auto word = value.text();
-  if (word != "auto" && word != "exclusive" && word != "shared" && word != "off") {
-    value.refuse("'auto', 'exclusive', 'shared' or 'off'");
-  }
-  return word == "auto" || word == "off";
-}
-
 enum class Fate {
   used,
   passed,   // for others to read
@@ -43,9 +35,10 @@ struct Key {
   bool (*asks_for_nothing)(const Value&) = nullptr;  // such a value is not refused
 };
 
-constexpr const char* kNoRdma = "this release does not handle RDMA devices";
-constexpr const char* kNamedOtherwise = "'deviceID', 'device', 'hwaddr' or 'kernelpath' names the device";
+constexpr const char* kNamedOtherwise = "'deviceID', 'device', 'hwaddr', 'kernelpath' or 'rdmaDevice' names the device";
 constexpr const char* kDriverTells = "the driver that is bound to the device decides";
+constexpr const char* kGuidOfThePod =
+    "a GUID is one pod's: it comes as runtimeConfig.infinibandGUID, with the capability 'infinibandGUID', or as args.cni.guid";
 constexpr const char* kUseSbr = "the plugin 'sbr' does this, chained after this one";
 constexpr const char* kOfTheNode = "only the node's own file /etc/cni/fabric-nic.json may say this";
 
@@ -69,10 +62,15 @@ constexpr auto kKeys = std::to_array<Key>({
     {"link_state"},
     {"min_tx_rate"},
     {"max_tx_rate"},
+    {"pkey"},
+    {"ibKubernetesEnabled"},
     {"ipam"},
     {"dns"},
     {"defaultRoute"},
     {"allowInUse"},
+    {"rdma"},
+    {"rdmaName"},
+    {"rdmaDevice"},
     {"wait"},
     {"logLevel"},
     {"logFile"},
@@ -93,14 +91,9 @@ constexpr auto kKeys = std::to_array<Key>({
     {"vfid", Fate::ignored, kNamedOtherwise},
     {"vfioPciMode", Fate::ignored, kDriverTells},
     {"dpdkMode", Fate::ignored, kDriverTells},
-    {"rdma", Fate::refused, kNoRdma, leaves_rdma_alone},
-    {"rdmaName", Fate::refused, kNoRdma},
-    {"rdmaDevice", Fate::refused, kNoRdma},
     {"rdmaIsolation", Fate::refused, "'rdma' takes its place"},
-    {"pkey", Fate::refused, kNoInfiniBand},
-    {"infinibandGUID", Fate::refused, kNoInfiniBand},
-    {"guid", Fate::refused, kNoInfiniBand},
-    {"ibKubernetesEnabled", Fate::refused, kNoInfiniBand, is_false},
+    {"infinibandGUID", Fate::refused, kGuidOfThePod},
+    {"guid", Fate::refused, kGuidOfThePod},
     {"require", Fate::refused, "this release does not check facts", is_empty_list},
     {"path", Fate::refused, "this release does not probe the path"},
     {"sourceRouting", Fate::refused, "this release does not route by source", is_false},

@@ -24,6 +24,4 @@ void refuse_given(const Value& object, std::string_view key, std::string_view re
 /// do. Gives a note for each that is accepted without meaning.
 [[nodiscard]] std::vector<std::string> judge_keys(const Value& config);
 
-inline constexpr const char* kNoInfiniBand = "this release does not set InfiniBand GUIDs and partition keys";
-
 }  // namespace cni

@@ -1,5 +1,7 @@
 #pragma once
 
+#include <algorithm>
+#include <chrono>
 #include <functional>
 #include <string>
 
@@ -13,6 +15,9 @@
 
 namespace cni {
 
+/// Of the deadline of each verb, this much is kept for `release`.
+inline constexpr std::chrono::milliseconds kReleaseReserve{15'000};
+
 /// One invocation: what it was called with, and what it works with.
 struct Context {
   Environment environment;
@@ -24,6 +29,10 @@ struct Context {
   Log& log;
   Deadline deadline;
 
+  /// How long ADD may wait for something, so that `release` has its time if it does not come.
+  [[nodiscard]] std::chrono::milliseconds time_for(std::chrono::milliseconds wish) const {
+    return std::min(wish, deadline.left() - std::min(deadline.left(), kReleaseReserve));
+  }
   /// What IPAM is asked with the stdin and variables of this very call.
   [[nodiscard]] IpamRequest ipam_request() const {
     return {.type = network.ipam_type,
@@ -42,8 +51,5 @@ struct Outcome {
   int status = 0;
   std::function<void()> undo;  ///< to be called when the text could not be written; may be empty
 };
-
-/// Of the deadline of each verb, this much is kept for `release`.
-inline constexpr std::chrono::milliseconds kReleaseReserve{15'000};
 
 }  // namespace cni

@@ -7,6 +7,7 @@
 #include "cni/ipam.hpp"
 #include "cni/lock.hpp"
 #include "cni/plan.hpp"
+#include "cni/rdma.hpp"
 #include "cni/release.hpp"
 #include "cni/select.hpp"
 #include "cni/undisturbed.hpp"
@@ -22,12 +23,7 @@ constexpr std::chrono::milliseconds kIpamTime{30'000};
 class Deletion {
  public:
   explicit Deletion(Context& context)
-      : context_(context),
-        owner_(owner_of(context)),
-        places_{.host = netlink::Socket{NETLINK_ROUTE, netlink::NetNs::current()},
-                .pod = std::nullopt,
-                .roots = context.roots,
-                .known_vf = {}} {}
+      : context_(context), owner_(owner_of(context)), places_(netlink::NetNs::current(), std::nullopt, context.roots) {}
 
   void run() {
     (void)block_termination();
@@ -151,10 +147,20 @@ class Deletion {
       before.name = is_altname ? fmt::format("dev{}", link->index) : *configured;
     }
     (void)reserve_home_index(device, now, places_);
-    const auto wanted = home_target(before, now, device, places_);
+    auto wanted = home_target(before, now, device, places_);
+    for (auto& rdma : wanted.rdma) {
+      rdma.side = Side::host;
+    }
     Subject subject{.device = device, .side = Side::pod, .index = link->index, .name = link->name};
-    for (const auto& step : plan(now, wanted)) {
-      if (std::holds_alternative<Move>(step) || std::holds_alternative<RemoveAltname>(step) || std::holds_alternative<RemoveUpper>(step)) {
+    const auto steps = plan(now, wanted);
+    RdmaTurn rdma_turn{steps, "DEL of " + owner_.text(), context_.deadline};
+    for (std::size_t at = 0; at < steps.size(); ++at) {
+      const auto& step = steps[at];
+      if (is_about_rdma(step)) {
+        bring_home_rdma(rdma_turn, at, step, subject);
+      } else if (std::holds_alternative<Move>(step) || std::holds_alternative<RemoveAltname>(step) ||
+                 std::holds_alternative<RemoveUpper>(step)) {
+        rdma_turn.before(at);
         apply(step, subject, places_);
       }
     }
@@ -162,6 +168,16 @@ class Deletion {
                          {{"device", device.text()}});
     if (context_.store.find(device.key())) {
       context_.log.error("an unreadable record was set aside", {{"record", context_.store.set_aside(device.key())}});
+    }
+  }
+
+  /// What does not come home now does when the namespace ends.
+  void bring_home_rdma(RdmaTurn& turn, std::size_t at, const Step& step, Subject& subject) {
+    try {
+      turn.before(at);
+      apply(step, subject, places_);
+    } catch (const std::exception& error) {
+      context_.log.warning("an RDMA device stays in the pod", {{"error", error.what()}});
     }
   }
 

@@ -129,13 +129,20 @@ std::string canonical_device_info_path(std::string_view path) {
   return std::string{is_alias ? path.substr(kAlias.size()) : path};
 }
 
-std::optional<DeviceInfo> device_info_of(const netlink::DeviceId& device, const netlink::Roots& roots) {
-  const auto function = device.parent ? netlink::pci_function(*device.parent, roots) : std::nullopt;
+std::optional<DeviceInfo> device_info_of(const Record& record, const netlink::Roots& roots) {
+  const auto& parent = record.device.parent;
+  const auto function = parent ? netlink::pci_function(*parent, roots) : std::nullopt;
   if (!function) {
     return std::nullopt;
   }
   const auto id = netlink::find_vf_id(*function, roots);
-  return DeviceInfo{.pci_address = function->address, .pf_pci_address = id ? id->physical_function.address : ""};
+  DeviceInfo info{.pci_address = function->address, .pf_pci_address = id ? id->physical_function.address : "", .rdma_device = {}};
+  if (record.rdma.use == RdmaUse::moved || record.rdma.use == RdmaUse::shared) {
+    for (const auto& device : record.rdma.devices) {
+      info.rdma_device += (info.rdma_device.empty() ? "" : ",") + device.name;
+    }
+  }
+  return info;
 }
 
 std::optional<std::string> merge_device_info(std::string_view existing, const DeviceInfo& info) {
@@ -152,6 +159,9 @@ std::optional<std::string> merge_device_info(std::string_view existing, const De
   pci["pci-address"] = info.pci_address;
   if (!info.pf_pci_address.empty()) {
     pci["pf-pci-address"] = info.pf_pci_address;
+  }
+  if (!info.rdma_device.empty()) {
+    pci["rdma-device"] = info.rdma_device;
   }
   return print_json(json);
 }

@@ -5,6 +5,7 @@
 #include <string_view>
 
 #include "cni/log.hpp"
+#include "cni/record.hpp"
 #include "netlink/device_id.hpp"
 #include "netlink/roots.hpp"
 
@@ -23,10 +24,11 @@ inline constexpr std::string_view kDeviceInfoDirectory = "/run/k8s.cni.cncf.io/d
 struct DeviceInfo {
   std::string pci_address;
   std::string pf_pci_address;  ///< empty for a device that is no VF
+  std::string rdma_device;     ///< names in the pod with commas between them; empty where the pod has none
 };
 
-/// Of the PCI function that the device is, or is part of; nothing for a device on no PCI bus.
-[[nodiscard]] std::optional<DeviceInfo> device_info_of(const netlink::DeviceId& device, const netlink::Roots& roots);
+/// Of the PCI function that the attachment's device is, or is part of; nothing for a device on no PCI bus.
+[[nodiscard]] std::optional<DeviceInfo> device_info_of(const Record& record, const netlink::Roots& roots);
 
 /// `existing`, which a device plugin wrote (or the empty text), with what `info` says put in; nothing when it is about a device of another
 /// type than `pci`. What is no device-info is replaced.

@@ -20,6 +20,7 @@ enum class Code : int {
   device_cannot_be_taken = 100,
   setting_refused = 101,
   verification_failed = 102,
+  rdma_not_met = 103,
   internal = 999,
 };
 

@@ -22,7 +22,7 @@ namespace {
 
 constexpr off_t kLargestFile = off_t{64} << 10U;
 constexpr auto kKeys = std::to_array<std::string_view>({"dataDir", "logDir", "allowedSelectors", "allowedDevices", "allowInUse"});
-constexpr auto kSelectors = std::to_array<std::string_view>({"deviceID", "device", "hwaddr", "kernelpath"});
+constexpr auto kSelectors = std::to_array<std::string_view>({"deviceID", "device", "hwaddr", "kernelpath", "rdmaDevice"});
 
 void read_directory(const Value& config, std::string_view key, std::string& out) {
   if (const auto value = config.member(key)) {
@@ -104,7 +104,8 @@ NodeConfig parse_node_config(std::string_view text) {
   NodeConfig node;
   read_directory(config, "dataDir", node.data_dir);
   read_directory(config, "logDir", node.log_dir);
-  node.allowed_selectors = read_list(config, "allowedSelectors", is_selector, "'deviceID', 'device', 'hwaddr' or 'kernelpath'");
+  node.allowed_selectors =
+      read_list(config, "allowedSelectors", is_selector, "'deviceID', 'device', 'hwaddr', 'kernelpath' or 'rdmaDevice'");
   node.allowed_devices = read_list(config, "allowedDevices", is_file_name, "a name or a bus address, with '*' and '?' as in a shell,");
   if (const auto allow_in_use = config.member("allowInUse")) {
     node.allow_in_use = allow_in_use->boolean();

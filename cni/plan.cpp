@@ -11,6 +11,7 @@
 #include <utility>
 
 #include "cni/vf_settings.hpp"
+#include "netlink/driver.hpp"
 #include "netlink/error.hpp"
 
 namespace cni {
@@ -38,15 +39,26 @@ class Planner {
 
   std::vector<Step> plan() {
     plan_vf();
+    if (has_to_bind_anew()) {
+      add(BindAnew{wanted_.driver_to_bind});
+      return std::move(steps_);
+    }
+    // While they are where they were seen: an index is another one's elsewhere.
     if (moves_ && wanted_.side == Side::host) {
       for (const auto& upper : now_.uppers) {
         add(RemoveUpper{upper});
       }
     }
+    plan_rdma_names();
+    plan_rdma_moves(true);
+    if (std::ranges::any_of(steps_, makes_netdev_anew)) {
+      return std::move(steps_);
+    }
     for (auto& altname : missing_from(now_.altnames, wanted_.altnames)) {
       add(RemoveAltname{std::move(altname)});
     }
     plan_place();
+    plan_rdma_moves(false);
     if (moves_ && wanted_.side == Side::host) {
       return std::move(steps_);
     }
@@ -80,6 +92,38 @@ class Planner {
         add(SetVf{std::move(setting)});
       }
     }
+  }
+
+  /// Where they are: on the way out so that a name which is taken is found before anything moves, on the way home so that the device comes
+  /// under its own.
+  void plan_rdma_names() {
+    for (const auto& wanted : wanted_.rdma) {
+      const auto* const now = find_rdma(now_.rdma, wanted.index);
+      if (now != nullptr && now->name != wanted.name) {
+        add(RenameRdma{.index = wanted.index, .name = wanted.name});
+      }
+    }
+  }
+
+  /// Who watches sees the RDMA device come home before its netdev, and never a netdev that is there without the RDMA device it came for.
+  void plan_rdma_moves(bool is_before_netdev) {
+    for (const auto& wanted : wanted_.rdma) {
+      const auto* const now = find_rdma(now_.rdma, wanted.index);
+      const bool comes_first = wanted.side == Side::host || wanted.is_infiniband;
+      if (now != nullptr && now->side != wanted.side && comes_first == is_before_netdev) {
+        add(MoveRdma{.index = wanted.index, .name = wanted.name, .to = wanted.side, .makes_netdev_anew = wanted.is_infiniband});
+      }
+    }
+  }
+
+  /// A GUID that is set now, or was set before and is not that of the netdev yet.
+  [[nodiscard]] bool has_to_bind_anew() const {
+    if (wanted_.driver_to_bind.empty() || now_.is_bound_anew || now_.side == Side::pod || !now_.vf || !wanted_.vf) {
+      return false;
+    }
+    const auto effective = guid_of(now_.mac);
+    const auto shall = wanted_.vf->port_guid.value_or(kZeroGuid);
+    return std::ranges::any_of(steps_, sets_guid) || (effective && shall != kZeroGuid && shall != *effective);
   }
 
   void plan_place() {
@@ -239,12 +283,42 @@ void move(const Move& step, Subject& subject, Places& places, const std::string&
   subject.name = link->name;
 }
 
+/// The socket of the side that has the device.
+netlink::Socket& rdma_socket(Side side, Places& places, const std::string& attempt) {
+  auto* const socket = places.rdma(side);
+  if (socket == nullptr) {
+    throw netlink::Error(attempt, EPROTONOSUPPORT, "the kernel speaks of no RDMA devices there");
+  }
+  return *socket;
+}
+
+void rename_rdma(const RenameRdma& step, Places& places, const std::string& attempt) {
+  for (const auto side : {Side::host, Side::pod}) {
+    auto* const socket = places.rdma(side);
+    if (socket != nullptr && netlink::find_rdma_device(*socket, step.index)) {
+      netlink::rename_rdma_device(*socket, step.index, step.name, attempt);
+      return;
+    }
+  }
+  throw netlink::Error(attempt, ENODEV, "the RDMA device is neither in the host nor in the pod");
+}
+
+void move_rdma(const MoveRdma& step, Places& places, const std::string& attempt) {
+  const auto from = step.to == Side::pod ? Side::host : Side::pod;
+  netlink::move_rdma_device(rdma_socket(from, places, attempt), step.index, places.at(step.to).net_ns(), attempt);
+}
+
 void set_vf(const SetVf& step, const Subject& subject, Places& places, const std::string& attempt) {
   const auto administration = subject.device.parent ? find_administration(*subject.device.parent, places) : std::nullopt;
   if (!administration) {
     throw netlink::Error(attempt, ENODEV, "the network interface of its PF is not in the host");
   }
   netlink::change_vf(places.host, administration->pf.index, administration->id.number, step.setting, attempt);
+}
+
+void bind_anew(const BindAnew& step, const Subject& subject, const Places& places) {
+  netlink::unbind_driver(*subject.device.parent, places.roots);
+  netlink::bind_driver(*subject.device.parent, step.driver, places.roots);
 }
 
 netlink::LinkChange link_change(const Step& step) {
@@ -272,12 +346,29 @@ bool sets_mac(const Step& step) {
   return std::holds_alternative<SetMac>(step) || (move != nullptr && move->mac);
 }
 
+bool makes_netdev_anew(const Step& step) {
+  const auto* move_rdma = std::get_if<MoveRdma>(&step);
+  return std::holds_alternative<BindAnew>(step) || (move_rdma != nullptr && move_rdma->makes_netdev_anew);
+}
+
+bool is_about_rdma(const Step& step) {
+  return std::holds_alternative<RenameRdma>(step) || std::holds_alternative<MoveRdma>(step);
+}
+
+bool sets_guid(const Step& step) {
+  const auto* set_vf = std::get_if<SetVf>(&step);
+  return set_vf != nullptr && (set_vf->setting.node_guid || set_vf->setting.port_guid);
+}
+
 std::string describe(const Step& step) {
   return std::visit(
       Overloaded{[](const SetVf& s) {
                    const auto [key, value] = text_of_setting(s.setting);
                    return fmt::format("set the VF's {} to {}", key, value);
                  },
+                 [](const RenameRdma& s) { return fmt::format("rename its RDMA device to '{}'", s.name); },
+                 [](const MoveRdma& s) { return fmt::format("move its RDMA device '{}' to {}", s.name, side_name(s.to)); },
+                 [](const BindAnew& s) { return fmt::format("bind its driver '{}' anew", s.driver); },
                  [](const RemoveUpper& s) { return fmt::format("remove '{}', which the pod has put onto it", s.upper.name); },
                  [](const RemoveAltname& s) { return fmt::format("remove altname '{}'", s.altname); },
                  [](const AddAltname& s) { return fmt::format("add altname '{}'", s.altname); },
@@ -307,6 +398,8 @@ void apply(const Step& step, Subject& subject, Places& places) {
   auto& socket = places.at(subject.side);
   std::visit(
       Overloaded{[&](const SetVf& s) { set_vf(s, subject, places, attempt); }, [&](const Move& s) { move(s, subject, places, attempt); },
+                 [&](const RenameRdma& s) { rename_rdma(s, places, attempt); }, [&](const MoveRdma& s) { move_rdma(s, places, attempt); },
+                 [&](const BindAnew& s) { bind_anew(s, subject, places); },
                  [&](const RemoveUpper& s) { netlink::delete_link(socket, s.upper.index, attempt); },
                  [&](const RemoveAltname& s) { netlink::remove_altname(socket, subject.index, s.altname, attempt); },
                  [&](const AddAltname& s) { netlink::add_altname(socket, subject.index, s.altname, attempt); },

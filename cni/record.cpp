@@ -2,19 +2,23 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
+#include <array>
 #include <charconv>
 #include <cstdint>
 #include <system_error>
 #include <utility>
 
 #include "cni/error.hpp"
+#include "cni/guid.hpp"
 #include "cni/json.hpp"
 
 namespace cni {
 
 namespace {
 
-constexpr int kFormat = 2;
+constexpr int kFormat = 3;
+constexpr int kFormatWithoutRdma = 2;
 constexpr int kFormatWithoutVfs = 1;
 
 std::string hardware_text(const netlink::HardwareAddress& address) {
@@ -159,6 +163,8 @@ Json print(const netlink::VfSettings& vf) {
   json["spoofCheck"] = optional_json(vf.spoof_check);
   json["trust"] = optional_json(vf.trust);
   json["linkState"] = vf.link_state ? Json(static_cast<std::uint32_t>(*vf.link_state)) : Json(nullptr);
+  json["nodeGuid"] = vf.node_guid ? Json(guid_text(*vf.node_guid)) : Json(nullptr);
+  json["portGuid"] = vf.port_guid ? Json(guid_text(*vf.port_guid)) : Json(nullptr);
   return json;
 }
 
@@ -166,7 +172,16 @@ bool read_bool(const Json& json) {
   return json.get<bool>();
 }
 
-netlink::VfSettings read_vf_settings(const Json& json) {
+Guid read_guid_text(const Json& json) {
+  const auto text = json.get<std::string>();
+  const auto guid = parse_guid(text);
+  if (!guid) {
+    throw Error(Code::decode_failure, "'" + text + "' is no GUID");
+  }
+  return *guid;
+}
+
+netlink::VfSettings read_vf_settings(const Json& json, int format) {
   netlink::VfSettings vf;
   vf.mac = read_unless_null(json.at("mac"), [](const Json& value) { return read_hardware(value.get<std::string>()); });
   vf.vlan = read_unless_null(json.at("vlan"), [](const Json& value) {
@@ -181,7 +196,61 @@ netlink::VfSettings read_vf_settings(const Json& json) {
   vf.trust = read_unless_null(json.at("trust"), read_bool);
   vf.link_state = read_unless_null(json.at("linkState"),
                                    [](const Json& value) { return static_cast<netlink::VfLinkState>(number<std::uint32_t>(value)); });
+  if (format != kFormatWithoutRdma) {
+    vf.node_guid = read_unless_null(json.at("nodeGuid"), read_guid_text);
+    vf.port_guid = read_unless_null(json.at("portGuid"), read_guid_text);
+  }
   return vf;
+}
+
+Json print(const std::vector<RdmaState>& devices) {
+  Json json = Json::array();
+  for (const auto& device : devices) {
+    json.push_back({{"index", device.index},
+                    {"name", device.name},
+                    {"side", device.side == Side::pod ? "pod" : "host"},
+                    {"infiniband", device.is_infiniband}});
+  }
+  return json;
+}
+
+Side read_side(const std::string& word) {
+  if (word != "pod" && word != "host") {
+    throw Error(Code::decode_failure, "'" + word + "' is neither host nor pod");
+  }
+  return word == "pod" ? Side::pod : Side::host;
+}
+
+std::vector<RdmaState> read_rdma_states(const Json& json) {
+  std::vector<RdmaState> devices;
+  for (const auto& device : json) {
+    devices.push_back({.index = number<std::uint32_t>(device.at("index")),
+                       .name = device.at("name"),
+                       .side = read_side(device.at("side")),
+                       .is_infiniband = device.at("infiniband").get<bool>()});
+  }
+  return devices;
+}
+
+constexpr std::array<std::string_view, 4> kUses{"none", "left", "moved", "shared"};
+
+Json print(const RdmaAttachment& rdma) {
+  return {{"use", kUses.at(static_cast<std::size_t>(rdma.use))},
+          {"required", rdma.is_required},
+          {"mtuRequired", rdma.is_mtu_required},
+          {"devices", print(rdma.devices)}};
+}
+
+RdmaAttachment read_rdma_attachment(const Json& json) {
+  const auto word = json.at("use").get<std::string>();
+  const auto* const use = std::ranges::find(kUses, word);
+  if (use == kUses.end()) {
+    throw Error(Code::decode_failure, "'" + word + "' is no use of RDMA devices");
+  }
+  return {.use = static_cast<RdmaUse>(use - kUses.begin()),
+          .is_required = read_bool(json.at("required")),
+          .is_mtu_required = read_bool(json.at("mtuRequired")),
+          .devices = read_rdma_states(json.at("devices"))};
 }
 
 Json print(const State& state) {
@@ -215,6 +284,7 @@ Json print(const State& state) {
   json["arp"] = optional_json(state.arp);
   json["multicast"] = optional_json(state.multicast);
   json["vf"] = state.vf ? print(*state.vf) : Json(nullptr);
+  json["rdma"] = print(state.rdma);
   return json;
 }
 
@@ -354,7 +424,10 @@ std::string print_record(const Record& record) {
                          {"driverInode", record.incarnation.driver_inode}};
   json["before"] = print(record.before);
   json["askedVf"] = print(record.asked_vf);
+  json["rdma"] = print(record.rdma);
   json["userspaceDriver"] = record.userspace_driver;
+  json["rdmaOnly"] = record.is_rdma_only;
+  json["boundDriver"] = record.bound_driver;
   json["deviceInfoFile"] = record.device_info_file;
   json["ipam"] = record.ipam ? print(*record.ipam) : Json(nullptr);
   json["completed"] = record.completed;
@@ -366,9 +439,9 @@ Record parse_record(std::string_view text) {
   return reading([&] {
     const auto json = Json::parse(text);
     const int format = number<int>(json.at("format"));
-    if (format != kFormat && format != kFormatWithoutVfs) {
-      throw Error(Code::decode_failure, fmt::format("the record has format {}, and this release knows the formats {} and {}", format,
-                                                    kFormatWithoutVfs, kFormat));
+    if (format < kFormatWithoutVfs || format > kFormat) {
+      throw Error(Code::decode_failure,
+                  fmt::format("the record has format {}, and this release knows the formats {} to {}", format, kFormatWithoutVfs, kFormat));
     }
     const auto& incarnation = json.at("incarnation");
     Record record;
@@ -382,10 +455,16 @@ Record parse_record(std::string_view text) {
     if (format != kFormatWithoutVfs) {
       record.before.arp = read_unless_null(json.at("before").at("arp"), read_bool);
       record.before.multicast = read_unless_null(json.at("before").at("multicast"), read_bool);
-      record.before.vf = read_unless_null(json.at("before").at("vf"), read_vf_settings);
-      record.asked_vf = read_vf_settings(json.at("askedVf"));
+      record.before.vf = read_unless_null(json.at("before").at("vf"), [&](const Json& vf) { return read_vf_settings(vf, format); });
+      record.asked_vf = read_vf_settings(json.at("askedVf"), format);
       record.userspace_driver = json.at("userspaceDriver");
       record.device_info_file = json.at("deviceInfoFile");
+    }
+    if (format > kFormatWithoutRdma) {
+      record.before.rdma = read_rdma_states(json.at("before").at("rdma"));
+      record.rdma = read_rdma_attachment(json.at("rdma"));
+      record.is_rdma_only = read_bool(json.at("rdmaOnly"));
+      record.bound_driver = json.at("boundDriver");
     }
     record.ipam = read_unless_null(json.at("ipam"), read_ipam);
     record.completed = json.at("completed");

@@ -40,6 +40,23 @@ struct IpamRequest {
   std::string input;  ///< stdin
 };
 
+/// What became of the function's RDMA devices.
+enum class RdmaUse {
+  none,    ///< it has none, or the configuration leaves them alone
+  left,    ///< they could not be moved, and stayed in the host: the pod cannot use them
+  moved,   ///< into the pod
+  shared,  ///< they are everybody's: the mode of the node is shared
+};
+
+struct RdmaAttachment {
+  RdmaUse use = RdmaUse::none;
+  bool is_required = false;        ///< it has to work, or there is no attachment
+  bool is_mtu_required = false;    ///< its active_mtu has to be as large as the netdev's MTU allows
+  std::vector<RdmaState> devices;  ///< as the pod shall have them
+
+  bool operator==(const RdmaAttachment&) const = default;
+};
+
 /// What the device was and who is taking it, written before the first change to it. One file a device, so that two owners cannot be.
 struct Record {
   Owner owner;
@@ -48,13 +65,18 @@ struct Record {
   netlink::Incarnation incarnation;
   State before;
   netlink::VfSettings asked_vf;  ///< what the configuration asked of a VF's PF
+  RdmaAttachment rdma;
   std::string userspace_driver;  ///< that the device was bound to, and then it has no netdev; empty otherwise
+  bool is_rdma_only = false;     ///< a network driver has it, and it has no netdev: its RDMA devices are all there is
+  /// That a VF which gets a GUID is bound to, and that is bound anew for it; empty otherwise. While that goes on, no `driver_inode` is
+  /// known.
+  std::string bound_driver;
   std::optional<IpamRequest> ipam;
   std::string device_info_file;  ///< that this attachment wrote; empty when it wrote none
   bool completed = false;
   std::string result;  ///< what ADD answered, in the newest version; once completed
 
-  [[nodiscard]] bool has_netdev() const { return userspace_driver.empty(); }
+  [[nodiscard]] bool has_netdev() const { return userspace_driver.empty() && !is_rdma_only; }
 };
 
 /// The record as JSON text, and back. parse_record throws Error 6 for anything that is not a whole record of a format that it knows: this

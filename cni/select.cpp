@@ -11,6 +11,7 @@
 #include "netlink/device_id.hpp"
 #include "netlink/error.hpp"
 #include "netlink/files.hpp"
+#include "netlink/rdma.hpp"
 
 namespace cni {
 
@@ -19,7 +20,8 @@ namespace {
 constexpr const char* kNoDevice =
     "The pod requests no resource that a device plugin serves, the NetworkAttachmentDefinition lacks the annotation "
     "k8s.v1.cni.cncf.io/resourceName, or "
-    "Multus could not ask kubelet which device was chosen. Or set 'deviceID', 'device', 'hwaddr' or 'kernelpath' in the configuration.";
+    "Multus could not ask kubelet which device was chosen. Or set 'deviceID', 'device', 'hwaddr', 'kernelpath' or 'rdmaDevice' in the "
+    "configuration.";
 
 std::string list_names(const std::vector<const netlink::Link*>& links) {
   std::vector<std::string> names;
@@ -27,6 +29,11 @@ std::string list_names(const std::vector<const netlink::Link*>& links) {
     names.push_back(fmt::format("'{}' ({})", link->name, link->address.text()));
   }
   return fmt::format("{}", fmt::join(names, ", "));
+}
+
+bool name_all(const std::vector<Selector>& selectors, const netlink::BusAddress& parent) {
+  return std::ranges::all_of(
+      selectors, [&](const Selector& selector) { return std::ranges::find(selector.parents(), parent) != selector.parents().end(); });
 }
 
 Error explain_bus_device(const Selector& selector, const netlink::BusAddress& parent, const netlink::Roots& roots) {
@@ -88,13 +95,25 @@ Selector Selector::by_kernel_path(std::string path, const netlink::Roots& roots)
   return selector;
 }
 
+Selector Selector::by_rdma_device(std::string name, const netlink::Roots& roots) {
+  Selector selector{"rdmaDevice", std::move(name)};
+  selector.rdma_name_ = selector.value_;
+  const auto device = fmt::format("{}/class/infiniband/{}/device", roots.sys, selector.value_);
+  const auto address = netlink::link_target_name(device);
+  const auto bus = netlink::link_target_name(device + "/subsystem");
+  if (address && bus) {
+    selector.parents_.push_back({*bus, *address});
+  }
+  return selector;
+}
+
 const std::string& Selector::record_text() const {
   static const std::string any;
   // JSON writes these in another way.
   if (value_.find_first_of("\"\\") != std::string::npos) {
     return any;
   }
-  if (name_ || hardware_address_) {
+  if (name_ || hardware_address_ || rdma_name_) {
     return value_;
   }
   return parents_.size() == 1 ? parents_.front().address : any;
@@ -120,6 +139,9 @@ bool Selector::matches(const Record& record) const {
   if (hardware_address_) {
     return record.device.parent && (record.before.mac == *hardware_address_ || record.device.permanent_address == *hardware_address_);
   }
+  if (rdma_name_) {
+    return std::ranges::find(record.before.rdma, *rdma_name_, &RdmaState::name) != record.before.rdma.end();
+  }
   return record.device.parent && std::ranges::find(parents_, *record.device.parent) != parents_.end();
 }
 
@@ -133,6 +155,9 @@ std::vector<Selector> effective_selectors(const Selectors& selectors, const netl
   }
   if (selectors.kernel_path) {
     explicit_ones.push_back(Selector::by_kernel_path(*selectors.kernel_path, roots));
+  }
+  if (selectors.rdma_device) {
+    explicit_ones.push_back(Selector::by_rdma_device(*selectors.rdma_device, roots));
   }
   std::vector<Selector> injected;
   if (selectors.device_id) {
@@ -157,7 +182,8 @@ std::vector<Selector> effective_selectors(const Selectors& selectors, const netl
   }
   if (injected.empty()) {
     throw Error(Code::invalid_configuration,
-                "the configuration names no device: none of 'deviceID', 'device', 'hwaddr' and 'kernelpath' is set", kNoDevice);
+                "the configuration names no device: none of 'deviceID', 'device', 'hwaddr', 'kernelpath' and 'rdmaDevice' is set",
+                kNoDevice);
   }
   return injected;
 }
@@ -191,18 +217,26 @@ std::optional<netlink::Link> select_link(const std::vector<Selector>& selectors,
   return selected == nullptr ? std::nullopt : std::optional{*selected};
 }
 
-std::optional<UserspaceDevice> select_userspace_device(const std::vector<Selector>& selectors, const netlink::Roots& roots) {
+std::optional<NetdevlessDevice> select_userspace_device(const std::vector<Selector>& selectors, const netlink::Roots& roots) {
   for (const auto& parent : selectors.front().parents()) {
     const auto driver = netlink::driver(parent, roots);
-    const auto names_it = [&](const Selector& selector) {
-      return std::ranges::find(selector.parents(), parent) != selector.parents().end();
-    };
-    if (driver && netlink::is_userspace_driver(*driver) && std::ranges::all_of(selectors, names_it)) {
+    if (driver && netlink::is_userspace_driver(*driver) && name_all(selectors, parent)) {
       if (!netlink::is_network_controller(parent, roots)) {
         throw Error(Code::device_cannot_be_taken,
                     fmt::format("{}: it is bound to '{}', and no network device", selectors.front().text(), *driver), "Name a NIC.");
       }
-      return UserspaceDevice{.address = parent, .driver = *driver};
+      return NetdevlessDevice{.address = parent, .driver = *driver, .is_rdma_only = false};
+    }
+  }
+  return std::nullopt;
+}
+
+std::optional<NetdevlessDevice> select_rdma_device(const std::vector<Selector>& selectors, const netlink::Roots& roots) {
+  for (const auto& parent : selectors.front().parents()) {
+    const auto driver = netlink::driver(parent, roots);
+    if (driver && !netlink::is_userspace_driver(*driver) && name_all(selectors, parent) &&
+        !netlink::rdma_names_in_host(parent, roots).empty()) {
+      return NetdevlessDevice{.address = parent, .driver = *driver, .is_rdma_only = true};
     }
   }
   return std::nullopt;

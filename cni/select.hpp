@@ -19,6 +19,8 @@ class Selector {
   [[nodiscard]] static Selector by_device_id(std::string key, std::string value, const netlink::Roots& roots);
   [[nodiscard]] static Selector by_name(std::string name);
   [[nodiscard]] static Selector by_hardware_address(const netlink::HardwareAddress& address);
+  /// The bus device below which the RDMA device hangs that is called so in the host.
+  [[nodiscard]] static Selector by_rdma_device(std::string name, const netlink::Roots& roots);
   /// A path under /sys/devices/: of a bus device, or of a software netdev.
   [[nodiscard]] static Selector by_kernel_path(std::string path, const netlink::Roots& roots);
 
@@ -45,11 +47,12 @@ class Selector {
   std::optional<int> index_;
   std::optional<netlink::HardwareAddress> hardware_address_;
   std::optional<std::string> name_;
+  std::optional<std::string> rdma_name_;
 };
 
 /// The selectors that count, in the order of the configuration reference: runtimeConfig.deviceID alone where it is set; otherwise device,
-/// hwaddr and kernelpath; an injected deviceID only where none of those is. `notes` gets a line for each that lost. Throws Error 7 when
-/// there is none.
+/// hwaddr, kernelpath and rdmaDevice; an injected deviceID only where none of those is. `notes` gets a line for each that lost. Throws
+/// Error 7 when there is none.
 [[nodiscard]] std::vector<Selector> effective_selectors(const Selectors& selectors, const netlink::Roots& roots,
                                                         std::vector<std::string>& notes);
 
@@ -57,15 +60,19 @@ class Selector {
 /// several.
 [[nodiscard]] std::optional<netlink::Link> select_link(const std::vector<Selector>& selectors, std::span<const netlink::Link> links);
 
-/// A device that a program drives by itself, and so has no netdev.
-struct UserspaceDevice {
+/// A device that has no netdev: because a program drives it by itself, or because its network driver makes only RDMA devices of it.
+struct NetdevlessDevice {
   netlink::BusAddress address;
   std::string driver;
+  bool is_rdma_only = false;
 };
 
 /// The one that all selectors name; nothing when what they name is bound to no userspace driver. Throws Error 100 for one that is no
 /// network device.
-[[nodiscard]] std::optional<UserspaceDevice> select_userspace_device(const std::vector<Selector>& selectors, const netlink::Roots& roots);
+[[nodiscard]] std::optional<NetdevlessDevice> select_userspace_device(const std::vector<Selector>& selectors, const netlink::Roots& roots);
+
+/// The one that all selectors name and that has RDMA devices in the host; whether a netdev is yet to come is for the caller to know.
+[[nodiscard]] std::optional<NetdevlessDevice> select_rdma_device(const std::vector<Selector>& selectors, const netlink::Roots& roots);
 
 /// Who holds the namespace in which the netdev of the device is; empty when no namespace that can be reached has it.
 [[nodiscard]] std::string find_holder(const netlink::BusAddress& device, const netlink::Roots& roots);

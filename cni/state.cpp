@@ -9,6 +9,66 @@
 
 namespace cni {
 
+Places::Places(netlink::NetNs home, std::optional<netlink::NetNs> away, netlink::Roots where)
+    : host(NETLINK_ROUTE, std::move(home)), roots(std::move(where)) {
+  if (away) {
+    pod.emplace(NETLINK_ROUTE, *std::move(away));
+  }
+}
+
+netlink::Socket* Places::rdma(Side side) {
+  if (has_no_rdma_ || (side == Side::pod && !pod)) {
+    return nullptr;
+  }
+  auto& socket = side == Side::host ? rdma_host_ : rdma_pod_;
+  const auto& net_ns = at(side).net_ns();
+  // The pod may be another one by now.
+  if (!socket || socket->net_ns().cookie() != net_ns.cookie()) {
+    socket = netlink::open_rdma_socket(net_ns.again(), roots);
+    has_no_rdma_ = !socket;
+  }
+  return socket ? &*socket : nullptr;
+}
+
+std::optional<netlink::RdmaMode> Places::rdma_mode() {
+  if (auto* const socket = rdma_mode_ ? nullptr : rdma(Side::host)) {
+    rdma_mode_ = netlink::rdma_mode(*socket);
+  }
+  return rdma_mode_;
+}
+
+std::vector<RdmaState> read_rdma(const netlink::BusAddress& device, Places& places) {
+  std::vector<RdmaState> states;
+  const auto mode = places.rdma_mode();
+  for (const auto side : {Side::host, Side::pod}) {
+    auto* const socket = mode && (side == Side::host || mode == netlink::RdmaMode::exclusive) ? places.rdma(side) : nullptr;
+    if (socket == nullptr) {
+      continue;
+    }
+    for (auto& found : netlink::rdma_devices_of(*socket, device, side == Side::host, places.roots)) {
+      states.push_back({.index = found.index, .name = std::move(found.name), .side = side, .is_infiniband = found.protocol == "ib"});
+    }
+  }
+  std::ranges::sort(states, {}, &RdmaState::index);
+  return states;
+}
+
+void find_by_index(std::vector<RdmaState>& found, const std::vector<RdmaState>& recorded, Places& places) {
+  for (const auto& device : recorded) {
+    for (const auto side : {Side::host, Side::pod}) {
+      auto* const socket = find_rdma(found, device.index) == nullptr ? places.rdma(side) : nullptr;
+      if (auto there = socket == nullptr ? std::nullopt : netlink::find_rdma_device(*socket, device.index)) {
+        found.push_back({.index = device.index, .name = std::move(there->name), .side = side, .is_infiniband = device.is_infiniband});
+      }
+    }
+  }
+}
+
+const RdmaState* find_rdma(const std::vector<RdmaState>& devices, std::uint32_t index) {
+  const auto found = std::ranges::find(devices, index, &RdmaState::index);
+  return found == devices.end() ? nullptr : &*found;
+}
+
 std::optional<Location> locate(const netlink::DeviceId& device, Places& places) {
   if (places.pod) {
     if (auto link = netlink::find_device(*places.pod, device, Side::pod)) {
@@ -56,6 +116,7 @@ State read(const Location& location, Places& places) {
   state.other_routes = std::move(routes.others);
   if (link.parent) {
     state.vf = read_vf(*link.parent, places);
+    state.rdma = read_rdma(*link.parent, places);
   }
   return state;
 }

@@ -8,6 +8,8 @@
 #include "netlink/address.hpp"
 #include "netlink/device_id.hpp"
 #include "netlink/link.hpp"
+#include "netlink/net_ns.hpp"
+#include "netlink/rdma.hpp"
 #include "netlink/roots.hpp"
 #include "netlink/route.hpp"
 #include "netlink/socket.hpp"
@@ -29,6 +31,9 @@ struct Places {
   netlink::Socket host;
   std::optional<netlink::Socket> pod;
   netlink::Roots roots;
+
+  Places(netlink::NetNs home, std::optional<netlink::NetNs> away, netlink::Roots where);
+
   /// Of the VF that was asked about last: where to look for its PF first.
   struct KnownVf {
     netlink::BusAddress device;
@@ -39,6 +44,27 @@ struct Places {
 
   /// The socket of the side; the pod's must be there.
   [[nodiscard]] netlink::Socket& at(Side side) { return side == Side::host ? host : pod.value(); }
+  /// The socket of the side that speaks of RDMA devices, opened when it is asked for first; null where there are none, or no pod. Throws
+  /// netlink::Error.
+  [[nodiscard]] netlink::Socket* rdma(Side side);
+  /// Nothing where the kernel has no RDMA. Throws netlink::Error.
+  [[nodiscard]] std::optional<netlink::RdmaMode> rdma_mode();
+
+ private:
+  std::optional<netlink::Socket> rdma_host_;
+  std::optional<netlink::Socket> rdma_pod_;
+  std::optional<netlink::RdmaMode> rdma_mode_;
+  bool has_no_rdma_ = false;
+};
+
+/// An RDMA device of a function, and where it is. In shared mode it is everybody's, and counts as the host's.
+struct RdmaState {
+  std::uint32_t index = 0;  ///< its identity until the driver makes another one
+  std::string name;
+  Side side = Side::host;
+  bool is_infiniband = false;
+
+  bool operator==(const RdmaState&) const = default;
 };
 
 /// A VLAN, macvlan or the like on a device.
@@ -74,7 +100,20 @@ struct State {
   bool is_mac_refused = false;
   /// What the PF has set for a VF; nothing for a device that is no VF, and for one of which its PF says nothing.
   std::optional<netlink::VfSettings> vf;
+  std::vector<RdmaState> rdma;  ///< by index
+  /// Wanted: the driver that may be bound to a VF anew, which is when its GUIDs take effect; empty: none may be.
+  std::string driver_to_bind;
+  /// It has been, since somebody wanted that.
+  bool is_bound_anew = false;
 };
+
+/// The RDMA devices of a bus device, in the host and in the pod. Throws netlink::Error.
+[[nodiscard]] std::vector<RdmaState> read_rdma(const netlink::BusAddress& device, Places& places);
+/// Adds those of the recorded that are there and not found: in a pod, an RDMA device tells its function only while the module ib_uverbs is
+/// loaded. Throws netlink::Error.
+void find_by_index(std::vector<RdmaState>& found, const std::vector<RdmaState>& recorded, Places& places);
+/// The one with this index; null when it is not among them.
+[[nodiscard]] const RdmaState* find_rdma(const std::vector<RdmaState>& devices, std::uint32_t index);
 
 /// Where a device is at the moment.
 struct Location {

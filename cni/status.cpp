@@ -7,6 +7,7 @@
 
 #include "cni/error.hpp"
 #include "cni/ipam.hpp"
+#include "cni/state.hpp"
 #include "cni/verbs.hpp"
 
 namespace cni {
@@ -28,10 +29,27 @@ void require_writable(const std::string& data_dir) {
   }
 }
 
+void require_rdma_mode(RdmaRequest request, const netlink::Roots& roots) {
+  if (request != RdmaRequest::exclusive && request != RdmaRequest::shared) {
+    return;
+  }
+  Places places{netlink::NetNs::current(), std::nullopt, roots};
+  const auto mode = places.rdma_mode();
+  const auto wanted = request == RdmaRequest::exclusive ? netlink::RdmaMode::exclusive : netlink::RdmaMode::shared;
+  const auto word = [](netlink::RdmaMode one) { return one == netlink::RdmaMode::exclusive ? "exclusive" : "shared"; };
+  if (mode != wanted) {
+    throw Error(Code::plugin_not_available,
+                fmt::format("'rdma' is \"{}\" and this node's RDMA devices are {}", word(wanted),
+                            mode ? word(*mode) : "not there: no RDMA driver is loaded"),
+                "The mode is set at boot, by ib_core's option netns_mode (0 is exclusive, 1 shared).");
+  }
+}
+
 }  // namespace
 
 Outcome status(Context& context) {
   require_writable(context.store.data_dir());
+  require_rdma_mode(context.network.rdma, context.roots);
   if (!context.network.ipam_type.empty()) {
     try {
       Ipam{context.ipam_request(), std::nullopt, context.log}.status(context.deadline.at_most(kIpamTime));

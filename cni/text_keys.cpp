@@ -29,6 +29,11 @@ bool is_device_name(std::string_view text) {
   return is_file_name(text) && text.size() <= kLongestAltname;
 }
 
+bool is_rdma_name(std::string_view text) {
+  constexpr std::size_t kLongest = 63;  // IB_DEVICE_NAME_MAX less the NUL
+  return is_file_name(text) && text.size() <= kLongest && text.find('%') == std::string_view::npos;
+}
+
 bool is_kernel_path(std::string_view text) {
   constexpr std::string_view kParent = "/sys/devices/";
   return text.starts_with(kParent) && text.size() > kParent.size() && is_absolute_path(text);

@@ -22,6 +22,8 @@ struct TextKey {
 [[nodiscard]] bool is_device_name(std::string_view text);
 [[nodiscard]] bool is_kernel_path(std::string_view text);
 [[nodiscard]] bool is_unicast(std::string_view text);
+/// What the kernel takes as the name of an RDMA device: at most 63 bytes, no `/`, no `%` (which asks it for a number), no blanks.
+[[nodiscard]] bool is_rdma_name(std::string_view text);
 /// One component of a path, without blanks and control characters.
 [[nodiscard]] bool is_file_name(std::string_view text);
 /// An absolute path without `..` and control characters that is not the root.
@@ -35,6 +37,9 @@ inline constexpr TextKey kPciBusId{"pciBusID", is_device_id, kWantedDeviceId};
 inline constexpr TextKey kDevice{"device", is_device_name, "the name of an interface, at most 127 bytes,"};
 inline constexpr TextKey kHwaddr{"hwaddr", is_unicast, kWantedAddress};
 inline constexpr TextKey kKernelPath{"kernelpath", is_kernel_path, "a path beneath /sys/devices/ without '..'"};
+inline constexpr TextKey kRdmaDevice{"rdmaDevice", is_rdma_name, "the name of an RDMA device such as \"mlx5_3\", at most 63 bytes,"};
+inline constexpr TextKey kRdmaName{"rdmaName", is_rdma_name,
+                                   "a name for an RDMA device such as \"rail0\", at most 63 bytes, without '/' and '%',"};
 inline constexpr TextKey kDeviceInfoFile{"CNIDeviceInfoFile", is_device_info_path, "a file in /run/k8s.cni.cncf.io/devinfo/ or its cni/"};
 inline constexpr TextKey kIpamType{"type", is_file_name, "the name of an IPAM plugin, not a path,"};
 

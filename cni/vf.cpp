@@ -2,12 +2,14 @@
 
 #include <fmt/format.h>
 #include <fmt/ranges.h>
+#include <net/if_arp.h>
 
 #include <algorithm>
 #include <string_view>
 #include <utility>
 
 #include "cni/error.hpp"
+#include "cni/infiniband.hpp"
 #include "cni/select.hpp"
 #include "cni/vf_settings.hpp"
 
@@ -42,6 +44,7 @@ std::string keys_for_pf(const AttachConfig& config, bool has_no_netdev) {
   add(request.spoof_check.has_value(), "'spoofchk'");
   add(request.trust.has_value(), "'trust'");
   add(request.link_state.has_value(), "'link_state'");
+  add(request.guid.has_value(), "'infinibandGUID'");
   add(has_no_netdev && config.mac, "'mac'");
   add(has_no_netdev && config.mtu, "'mtu'");
   return fmt::format("{}", fmt::join(keys, ", "));
@@ -65,7 +68,7 @@ void refuse_without_pf(const Claim& claim, const AttachConfig& config, const net
                             claim.link.name),
                 "Bring the PF back: until then nobody can set the VF back.");
   }
-  const auto keys = keys_for_pf(config, !claim.userspace_driver.empty());
+  const auto keys = keys_for_pf(config, !claim.has_netdev());
   if (keys.empty()) {
     return;
   }
@@ -84,11 +87,12 @@ void refuse_without_pf(const Claim& claim, const AttachConfig& config, const net
 void refuse_unreported(const Claim& claim, const AttachConfig& config, const Administration& administration, Places& places) {
   const auto text = vf_text(administration.id.number, *claim.device.parent);
   const bool asks = !config.vf.is_empty() || config.mac;
+  const bool asks_for_address = config.mac || config.vf.guid;
   const bool is_silent = !claim.now.vf && (asks || claim.before.vf);
-  if (is_silent || (config.mac && !is_answer_whole(administration, true, places))) {
+  if (is_silent || (asks_for_address && !is_answer_whole(administration, true, places))) {
     throw Error(Code::setting_refused,
                 fmt::format("what PF '{}' says of its VFs lacks {}: its settings cannot be read, and so not be set and put back",
-                            administration.pf.name, is_silent ? text : "some of them, and so who has which MAC"),
+                            administration.pf.name, is_silent ? text : "some of them, and so who has which MAC or GUID"),
                 "The PF has too many VFs for one answer of the kernel (64 KiB), or a VF is being reset. Use fewer VFs, or leave the VF's "
                 "settings out.");
   }
@@ -96,7 +100,7 @@ void refuse_unreported(const Claim& claim, const AttachConfig& config, const Adm
     return;
   }
   const auto asked = asked_of_pf(config.vf, config.mac, *claim.before.vf);
-  if (config.mac && !asked.mac && !claim.userspace_driver.empty()) {
+  if (config.mac && !asked.mac && !claim.has_netdev()) {
     throw Error(Code::device_cannot_be_taken,
                 fmt::format("'mac' cannot be set: PF '{}' has other addresses for its VFs", administration.pf.name), "Leave 'mac' out.");
   }
@@ -115,6 +119,18 @@ void refuse_unreported(const Claim& claim, const AttachConfig& config, const Adm
   }
 }
 
+void inspect_infiniband(const Claim& claim, const AttachConfig& config, const std::optional<Administration>& administration) {
+  const bool has_netdev = claim.userspace_driver.empty();
+  if (!administration && !has_netdev) {
+    return;  // nothing says what it is
+  }
+  const auto hardware_type = administration ? administration->pf.hardware_type : claim.link.hardware_type;
+  refuse_for_infiniband(config, {.name = claim.link.name,
+                                 .is_infiniband = hardware_type == ARPHRD_INFINIBAND,
+                                 .is_vf = administration.has_value(),
+                                 .effective = has_netdev ? guid_of(claim.now.mac) : std::nullopt});
+}
+
 void refuse_mtu_above_pf(std::uint32_t mtu, const netlink::Link& pf) {
   if (pf.mtu && mtu > *pf.mtu) {
     throw Error(Code::verification_failed,
@@ -127,16 +143,33 @@ void refuse_mtu_above_pf(std::uint32_t mtu, const netlink::Link& pf) {
 }
 
 void refuse_netdev_settings(const Claim& claim, const AttachConfig& config) {
-  const std::string_view key = config.promisc            ? "promisc"
-                               : config.allmulti         ? "allmulti"
-                               : config.tx_queue_length  ? "txQLen"
-                               : !config.sysctls.empty() ? "sysctl"
-                                                         : "";
+  const std::string_view key = claim.is_rdma_only && config.mtu ? "mtu"
+                               : config.promisc                 ? "promisc"
+                               : config.allmulti                ? "allmulti"
+                               : config.tx_queue_length         ? "txQLen"
+                               : !config.sysctls.empty()        ? "sysctl"
+                                                                : "";
   if (!key.empty()) {
     throw Error(Code::device_cannot_be_taken,
-                fmt::format("'{}' cannot be set: {} is bound to the userspace driver '{}' and has no network interface", key,
-                            claim.device.text(), claim.userspace_driver),
+                fmt::format("'{}' cannot be set: {} {} and has no network interface", key, claim.device.text(),
+                            claim.is_rdma_only ? "is an RDMA device alone"
+                                               : fmt::format("is bound to the userspace driver '{}'", claim.userspace_driver)),
                 fmt::format("Leave '{}' out, or bind the device to its network driver.", key));
+  }
+}
+
+/// What has no netdev has no addresses that the kernel knows of; a program that drives a device by itself is told them all the same.
+void refuse_addresses(const Claim& claim, const AttachConfig& config) {
+  if (claim.is_rdma_only && config.gets_addresses) {
+    throw Error(
+        Code::device_cannot_be_taken,
+        fmt::format("'ipam' and 'ips' cannot be used: {} is an RDMA device alone and has no network interface", claim.device.text()),
+        "Leave them out, or load the driver that makes a network interface of it (ib_ipoib).");
+  }
+  if (claim.is_rdma_only && (config.rdma == RdmaRequest::off || claim.now.rdma.empty())) {
+    throw Error(Code::device_cannot_be_taken,
+                fmt::format("{} has no network interface, and its RDMA device is not to be used", claim.device.text()),
+                "Leave 'rdma' out, or name another device.");
   }
 }
 
@@ -186,6 +219,23 @@ std::vector<MacHolder> holders_of_mac(const netlink::HardwareAddress& mac, const
   return holders;
 }
 
+std::vector<MacHolder> holders_of_guid(Guid guid, const Administration& administration, const netlink::VfList& list,
+                                       std::span<const netlink::BusAddress> functions) {
+  std::vector<MacHolder> holders;
+  for (const auto& [number, settings] : list.vfs) {
+    const bool has_it = settings.node_guid == guid || settings.port_guid == guid;
+    if (has_it && number != administration.id.number && std::cmp_less(number, functions.size())) {
+      holders.push_back(holder(number, functions[static_cast<std::size_t>(number)], administration));
+    }
+  }
+  return holders;
+}
+
+std::vector<MacHolder> holders_of_guid(Guid guid, const Administration& administration, Places& places) {
+  return holders_of_guid(guid, administration, netlink::list_vfs(places.host, administration.pf.index),
+                         netlink::virtual_functions(administration.id.physical_function, places.roots));
+}
+
 bool is_answer_whole(const Administration& administration, bool of_all, Places& places) {
   const auto list = netlink::list_vfs(places.host, administration.pf.index);
   return of_all ? list.is_complete : list.vfs.contains(administration.id.number);
@@ -205,11 +255,21 @@ void refuse_taken_mac(const netlink::HardwareAddress& mac, const netlink::Device
               "Two functions of one PF with one MAC would take each other's packets. Ask for another MAC, or set that one's back.");
 }
 
+void refuse_taken_guid(Guid guid, const Administration& administration, Places& places) {
+  const auto holders = holders_of_guid(guid, administration, places);
+  if (!holders.empty()) {
+    throw Error(Code::device_cannot_be_taken, fmt::format("the GUID {} is that of {} already", guid_text(guid), holders.front().text),
+                "A subnet has each GUID once. Ask for another one, or set that one's back.");
+  }
+}
+
 void inspect_vf(const Claim& claim, const AttachConfig& config, const RecordStore& store, Places& places) {
-  if (!claim.userspace_driver.empty()) {
+  if (!claim.has_netdev()) {
     refuse_netdev_settings(claim, config);
+    refuse_addresses(claim, config);
   }
   const auto administration = claim.device.parent ? find_administration(*claim.device.parent, places) : std::nullopt;
+  inspect_infiniband(claim, config, administration);
   if (!administration) {
     refuse_without_pf(claim, config, places.roots);
     return;
@@ -220,6 +280,9 @@ void inspect_vf(const Claim& claim, const AttachConfig& config, const RecordStor
   }
   if (config.mac) {
     refuse_taken_mac(*config.mac, claim.device, *administration, store, places);
+  }
+  if (config.vf.guid) {
+    refuse_taken_guid(*config.vf.guid, *administration, places);
   }
 }
 

@@ -22,7 +22,7 @@ using netlink::VfVlan;
 
 /// In the order in which they are set.
 constexpr auto kMembers = std::make_tuple(&VfSettings::vlan, &VfSettings::mac, &VfSettings::rates, &VfSettings::spoof_check,
-                                          &VfSettings::trust, &VfSettings::link_state);
+                                          &VfSettings::trust, &VfSettings::link_state, &VfSettings::node_guid, &VfSettings::port_guid);
 
 template <typename Function>
 void for_each_member(Function function) {
@@ -120,7 +120,8 @@ VfRequest read_vf_request(const Value& config) {
                     .max_tx_rate = read_number(config, "max_tx_rate", kLargest),
                     .spoof_check = read_switch(config, "spoofchk"),
                     .trust = read_switch(config, "trust"),
-                    .link_state = read_link_state(config)};
+                    .link_state = read_link_state(config),
+                    .guid = {}};
   if (request.max_tx_rate.value_or(0) != 0 && request.min_tx_rate.value_or(0) > *request.max_tx_rate) {
     throw Error(Code::invalid_configuration,
                 fmt::format("'min_tx_rate' is {} and 'max_tx_rate' is {}: the least was wanted not to be above the largest",
@@ -136,7 +137,9 @@ VfSettings asked_of_pf(const VfRequest& request, const std::optional<netlink::Ha
                    .rates = {},
                    .spoof_check = request.spoof_check,
                    .trust = request.trust,
-                   .link_state = request.link_state};
+                   .link_state = request.link_state,
+                   .node_guid = request.guid,
+                   .port_guid = request.guid};
   // An InfiniBand PF has GUIDs for its VFs, and no MACs.
   if (mac && now.mac && now.mac->bytes().size() != mac->bytes().size()) {
     asked.mac.reset();
@@ -194,7 +197,14 @@ VfSettingText text_of_setting(const VfSettings& setting) {
   if (setting.spoof_check) {
     return {"spoofchk", on_off(*setting.spoof_check)};
   }
-  return setting.trust ? VfSettingText{"trust", on_off(*setting.trust)} : VfSettingText{"link_state", value_text(*setting.link_state)};
+  if (setting.trust) {
+    return {"trust", on_off(*setting.trust)};
+  }
+  if (setting.link_state) {
+    return {"link_state", value_text(*setting.link_state)};
+  }
+  return {"infinibandGUID",
+          setting.node_guid ? guid_text(*setting.node_guid) + " (node)" : guid_text(setting.port_guid.value()) + " (port)"};
 }
 
 std::optional<std::string> first_difference(const VfSettings& now, const VfSettings& asked) {

@@ -5,6 +5,7 @@
 #include <string>
 #include <vector>
 
+#include "cni/guid.hpp"
 #include "cni/json.hpp"
 #include "netlink/vf.hpp"
 
@@ -18,6 +19,7 @@ struct VfRequest {
   std::optional<bool> spoof_check;
   std::optional<bool> trust;
   std::optional<netlink::VfLinkState> link_state;
+  std::optional<Guid> guid;  ///< of the node and of its port; comes from the pod, not from the configuration
 
   [[nodiscard]] bool is_empty() const { return *this == VfRequest{}; }
   bool operator==(const VfRequest&) const = default;

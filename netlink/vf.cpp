@@ -42,6 +42,11 @@ std::optional<std::uint32_t> setting(const Attributes& vf, int attribute) {
   return found ? std::optional<std::uint32_t>{found->setting} : std::nullopt;
 }
 
+std::optional<std::uint64_t> guid(const Attributes& vf, int attribute) {
+  const auto found = vf.value<ifla_vf_guid>(attribute);
+  return found ? std::optional<std::uint64_t>{found->guid} : std::nullopt;
+}
+
 VfSettings parse_vf(const Attributes& vf, std::size_t address_size) {
   VfSettings settings;
   if (const auto mac = vf.value<ifla_vf_mac>(IFLA_VF_MAC)) {
@@ -56,6 +61,8 @@ VfSettings parse_vf(const Attributes& vf, std::size_t address_size) {
   if (const auto state = vf.value<ifla_vf_link_state>(IFLA_VF_LINK_STATE)) {
     settings.link_state = static_cast<VfLinkState>(state->link_state);
   }
+  settings.node_guid = guid(vf, IFLA_VF_IB_NODE_GUID);
+  settings.port_guid = guid(vf, IFLA_VF_IB_PORT_GUID);
   return settings;
 }
 
@@ -79,6 +86,40 @@ void put_mac(Request& request, std::uint32_t vf, const HardwareAddress& mac) {
   const auto bytes = mac.bytes();
   std::memcpy(payload.mac, bytes.data(), std::min(bytes.size(), sizeof payload.mac));
   put(request, IFLA_VF_MAC, payload);
+}
+
+void put_all_but_guids(Request& request, std::uint32_t vf, VfSettings change) {
+  change.node_guid.reset();
+  change.port_guid.reset();
+  if (change.is_empty()) {
+    return;
+  }
+  const auto info = request.nest(IFLA_VF_INFO);
+  if (change.mac) {
+    put_mac(request, vf, *change.mac);
+  }
+  if (change.vlan) {
+    put_vlan(request, vf, *change.vlan);
+  }
+  if (change.rates) {
+    put(request, IFLA_VF_RATE, ifla_vf_rate{.vf = vf, .min_tx_rate = change.rates->minimum, .max_tx_rate = change.rates->maximum});
+  }
+  if (change.spoof_check) {
+    put(request, IFLA_VF_SPOOFCHK, ifla_vf_spoofchk{.vf = vf, .setting = *change.spoof_check ? 1U : 0U});
+  }
+  if (change.trust) {
+    put(request, IFLA_VF_TRUST, ifla_vf_trust{.vf = vf, .setting = *change.trust ? 1U : 0U});
+  }
+  if (change.link_state) {
+    put(request, IFLA_VF_LINK_STATE, ifla_vf_link_state{.vf = vf, .link_state = static_cast<std::uint32_t>(*change.link_state)});
+  }
+}
+
+void put_guid(Request& request, int attribute, std::uint32_t vf, const std::optional<std::uint64_t>& guid) {
+  if (guid) {
+    const auto info = request.nest(IFLA_VF_INFO);
+    put(request, attribute, ifla_vf_guid{.vf = vf, .guid = *guid});
+  }
 }
 
 Request pf_request(int type, int pf_index) {
@@ -157,32 +198,20 @@ VfList list_vfs(Socket& socket, int pf_index) {
   return list;
 }
 
-void change_vf(Socket& socket, int pf_index, int number, const VfSettings& change, std::string_view attempt) {
+Request vf_request(int pf_index, int number, const VfSettings& change) {
   auto request = pf_request(RTM_NEWLINK, pf_index);
   const auto vf = static_cast<std::uint32_t>(number);
   {
     const auto list = request.nest(IFLA_VFINFO_LIST);
-    const auto info = request.nest(IFLA_VF_INFO);
-    if (change.mac) {
-      put_mac(request, vf, *change.mac);
-    }
-    if (change.vlan) {
-      put_vlan(request, vf, *change.vlan);
-    }
-    if (change.rates) {
-      put(request, IFLA_VF_RATE, ifla_vf_rate{.vf = vf, .min_tx_rate = change.rates->minimum, .max_tx_rate = change.rates->maximum});
-    }
-    if (change.spoof_check) {
-      put(request, IFLA_VF_SPOOFCHK, ifla_vf_spoofchk{.vf = vf, .setting = *change.spoof_check ? 1U : 0U});
-    }
-    if (change.trust) {
-      put(request, IFLA_VF_TRUST, ifla_vf_trust{.vf = vf, .setting = *change.trust ? 1U : 0U});
-    }
-    if (change.link_state) {
-      put(request, IFLA_VF_LINK_STATE, ifla_vf_link_state{.vf = vf, .link_state = static_cast<std::uint32_t>(*change.link_state)});
-    }
+    put_all_but_guids(request, vf, change);
+    put_guid(request, IFLA_VF_IB_NODE_GUID, vf, change.node_guid);
+    put_guid(request, IFLA_VF_IB_PORT_GUID, vf, change.port_guid);
   }
-  socket.request(std::move(request), attempt);
+  return request;
+}
+
+void change_vf(Socket& socket, int pf_index, int number, const VfSettings& change, std::string_view attempt) {
+  socket.request(vf_request(pf_index, number, change), attempt);
 }
 
 }  // namespace netlink

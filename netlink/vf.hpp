@@ -8,6 +8,7 @@
 
 #include "netlink/address_types.hpp"
 #include "netlink/link.hpp"
+#include "netlink/message.hpp"
 #include "netlink/roots.hpp"
 #include "netlink/socket.hpp"
 
@@ -61,6 +62,9 @@ struct VfSettings {
   std::optional<bool> spoof_check;
   std::optional<bool> trust;
   std::optional<VfLinkState> link_state;
+  /// InfiniBand alone, in the byte order of the host: the first byte of a GUID is its most significant one. 0 where none is set.
+  std::optional<std::uint64_t> node_guid;
+  std::optional<std::uint64_t> port_guid;
 
   [[nodiscard]] bool is_empty() const { return *this == VfSettings{}; }
   bool operator==(const VfSettings&) const = default;
@@ -79,6 +83,9 @@ struct VfList {
 /// What the PF with this index says of its VFs, without their statistics; nothing of them, and incomplete, where there are too many for an
 /// answer at all (EMSGSIZE). Throws Error.
 [[nodiscard]] VfList list_vfs(Socket& socket, int pf_index);
+
+/// The request that sets what `change` has: the kernel reads nothing of a VF behind a GUID, so that each GUID is a part of its own.
+[[nodiscard]] Request vf_request(int pf_index, int number, const VfSettings& change);
 
 /// Sets what `change` has. The plain form of a VLAN, which every driver takes, unless the protocol is another than 802.1q. Throws Error.
 void change_vf(Socket& socket, int pf_index, int number, const VfSettings& change, std::string_view attempt);

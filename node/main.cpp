@@ -11,6 +11,7 @@
 #include <string_view>
 
 #include "cni/plugin.hpp"
+#include "cni/rdma_look.hpp"
 #include "netlink/error.hpp"
 
 namespace {
@@ -81,13 +82,17 @@ int run_plugin() {
 
 }  // namespace
 
-int main(int argc, char** /*argv*/) {
+int main(int argc, char** argv) {
   // A reader that has gone away is seen in the result of write.
   std::signal(SIGPIPE, SIG_IGN);  // NOLINT(cert-err33-c): it cannot fail for this signal
   // A caller that ignores it hands that on, and then no child could be waited for.
   std::signal(SIGCHLD, SIG_DFL);  // NOLINT(cert-err33-c)
   open_standard_descriptors();
   try {
+    if (argc > 2 && std::string_view{argv[1]} == cni::kLookArgument) {
+      const auto outcome = cni::look_from_inside({argv + 2, argv + argc});
+      return write_all(STDOUT_FILENO, outcome.text) ? outcome.status : EXIT_FAILURE;
+    }
     const char* command = std::getenv("CNI_COMMAND");  // NOLINT(concurrency-mt-unsafe): the process has one thread
     if (argc > 1 || command == nullptr || *command == '\0') {
       write_all(STDERR_FILENO, cni::about());

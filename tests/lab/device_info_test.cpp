@@ -49,9 +49,11 @@ TEST_CASE("a device-info file is written where the runtime says, by the director
   const Pod pod;
   const auto call = attachment(pod, "/var" + kFile.string());
   expect_success(call.add());
-  CHECK(device_info() == Json{{"type", "pci"},
-                              {"version", "1.1.0"},
-                              {"pci", {{"pci-address", kFunction.address()}, {"pf-pci-address", lab::pf(1).address()}}}});
+  CHECK(device_info() ==
+        Json{{"type", "pci"},
+             {"version", "1.1.0"},
+             {"pci",
+              {{"pci-address", kFunction.address()}, {"pf-pci-address", lab::pf(1).address()}, {"rdma-device", kFunction.rdma_device()}}}});
   CHECK(files_in_directory() == 1);
   expect_success(call.del());
   CHECK(files_in_directory() == 0);
@@ -76,6 +78,7 @@ TEST_CASE("what a device plugin wrote into the device-info file, which nobody ma
   auto expected = written;
   expected["version"] = "1.1.0";
   expected["pci"]["pf-pci-address"] = lab::pf(1).address();
+  expected["pci"]["rdma-device"] = kFunction.rdma_device();
   CHECK(device_info() == expected);
   CHECK(files_in_directory() == 1);
   expect_success(call.del());

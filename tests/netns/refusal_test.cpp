@@ -211,3 +211,25 @@ TEST_CASE_METHOD(NicAndPod, "the node's own file says where records are kept") {
   expect_success(attachment.del());
   expect_home(before);
 }
+
+TEST_CASE_METHOD(NicAndPod, "a NIC without an RDMA device is refused to who asks for one, and taken by who does not") {
+  const Snapshot before = snapshot("nic0");
+  for (const char* word : {"exclusive", "shared"}) {
+    CAPTURE(word);
+    expect_error(Attachment{.network = config({{"rdma", word}})}.add(), 103, {word, "RDMA"});
+    expect_home(before);
+  }
+  for (const char* word : {"auto", "off"}) {
+    CAPTURE(word);
+    const Attachment attachment{.network = config({{"rdma", word}, {"rdmaName", "rail0"}})};
+    const auto result = expect_success(attachment.add());
+    expect_success(attachment.check(result));
+    expect_success(attachment.del());
+    expect_home(before);
+  }
+}
+
+TEST_CASE_METHOD(NicAndPod, "an RDMA device that nobody has is waited for as any device, and named") {
+  expect_error(Attachment{.network = config({{"device", nullptr}, {"rdmaDevice", "mlx5_77"}, {"wait", {{"device", "0s"}}}})}.add(), 11,
+               {"rdmaDevice 'mlx5_77'"});
+}

@@ -151,7 +151,7 @@ TEST_CASE("what is not given is absent") {
   CHECK(attachment.dns.is_empty());
   CHECK(attachment.default_route == cni::DefaultRoute::drop);
   CHECK_FALSE(attachment.allow_in_use);
-  CHECK(attachment.waits.carrier == milliseconds{0});
+  CHECK_FALSE(attachment.waits.carrier);
   CHECK(attachment.waits.device == milliseconds{2000});
   CHECK(attachment.waits.owner == milliseconds{5000});
   CHECK(attachment.notes.empty());
@@ -263,6 +263,8 @@ TEST_CASE("a peer's key that something else replaces is error 2 and names it") {
                                                         {R"("dataDir": "/run/cni/tuning")", "/etc/cni/fabric-nic.json"},
                                                         {R"("logDir": "/tmp")", "/etc/cni/fabric-nic.json"},
                                                         {R"("allowedDevices": [])", "/etc/cni/fabric-nic.json"},
+                                                        {R"("infinibandGUID": "02:11:22:33:44:55:66:77")", "runtimeConfig.infinibandGUID"},
+                                                        {R"("guid": "02:11:22:33:44:55:66:77")", "args.cni.guid"},
                                                         {R"("table": 100)", "'sbr'"},
                                                         {R"("ips": ["10.0.0.5/24"])", "runtimeConfig.ips"}};
   for (const auto& [members, replacement] : replacements) {
@@ -274,13 +276,11 @@ TEST_CASE("a peer's key that something else replaces is error 2 and names it") {
 }
 
 TEST_CASE("what this release does not do is error 2 with key and value") {
-  const auto seen = refusal(R"("rdmaName": "rail0")");
+  const auto seen = refusal(R"("path": {"target": "gateway"})");
   CHECK(seen.code == 2);
-  CHECK(seen.message == "unsupported key: 'rdmaName' is \"rail0\", but this release does not handle RDMA devices");
-  for (const auto* member :
-       {R"("rdma": "exclusive")", R"("rdma": "shared")", R"("rdmaName": "rail0")", R"("rdmaDevice": "mlx5_3")", R"("pkey": "0x8001")",
-        R"("require": ["gid"])", R"("path": {"target": "gateway"})", R"("path": {})", R"("sourceRouting": true)", R"("ipMasq": true)",
-        R"("ibKubernetesEnabled": true)", R"("infinibandGUID": "x")", R"("guid": "x")"}) {
+  CHECK(seen.message == R"(unsupported key: 'path' is {"target":"gateway"}, but this release does not probe the path)");
+  for (const auto* member : {R"("require": ["gid"])", R"("path": {"target": "gateway"})", R"("path": {})", R"("sourceRouting": true)",
+                             R"("ipMasq": true)", R"("infinibandGUID": "x")", R"("guid": "x")"}) {
     const auto each = refusal(member);
     INFO(member << "\n" << each.message);
     const Json value = Json::parse(std::string{"{"} + member + "}").begin().value();
@@ -298,7 +298,8 @@ TEST_CASE("settings of a VF are read as sriov-cni's, in any case of the keys") {
                                     .max_tx_rate = 100,
                                     .spoof_check = false,
                                     .trust = true,
-                                    .link_state = netlink::VfLinkState::disable});
+                                    .link_state = netlink::VfLinkState::disable,
+                                    .guid = {}});
   CHECK(config.notes.empty());
   CHECK(attach("").vf.is_empty());
   CHECK(attach(R"("vlan": null, "spoofchk": "", "trust": "", "link_state": "")").vf.is_empty());
@@ -364,22 +365,14 @@ TEST_CASE("a device-info file is where the runtime keeps them, and nowhere else"
   check_each_refused(7, "runtimeConfig.CNIDeviceInfoFile", {R"("runtimeConfig": {"CNIDeviceInfoFile": 5})"});
 }
 
-TEST_CASE("what is asked of a pod and not done by this release is error 2 too") {
-  check_each_refused(2, "runtimeConfig.infinibandGUID", {R"("runtimeConfig": {"infinibandGUID": "c2:11:22:33:44:55:66:77"})"});
-  check_each_refused(2, "args.cni.guid", {R"("args": {"cni": {"guid": "c2:11:22:33:44:55:66:77"}})"});
-  check_each_refused(2, "wait.gid", {R"("wait": {"gid": "5s"})", R"("wait": {"gid": "0s"})", R"("wait": {"gid": 0})"});
-}
-
 TEST_CASE("values that ask for nothing are accepted") {
   CHECK(attach(R"("rdma": "auto", "require": [], "sourceRouting": false, "ipMasq": false, "ibKubernetesEnabled": false, "vlan": null,
       "spoofchk": "", "trust": "", "link_state": "", "path": null, "pkey": "", "runtimeConfig": {"infinibandGUID": ""}, "mac": "", "hwaddr": "",
       "device": "", "kernelpath": "", "logLevel": "", "logFile": "", "defaultRoute": "", "deviceID": "", "dns": {}, "wait": {})")
             .notes.empty());
-  CHECK_NOTHROW(attach(R"("rdma": "off")"));
 }
 
 TEST_CASE("a value of the wrong type is error 7 also for keys that this release does not have") {
-  check_each_refused(7, "rdma", {R"("rdma": "on")", R"("rdma": true)", R"("rdma": "AUTO")"});
   check_each_refused(7, "require", {R"("require": "gid")", R"("require": {})"});
   check_each_refused(7, "sourceRouting", {R"("sourceRouting": "false")", R"("sourceRouting": 0)"});
 }
@@ -670,7 +663,7 @@ TEST_CASE("allowInUse is a boolean") {
 }
 
 TEST_CASE("waits are durations of at most ten minutes") {
-  const auto carrier = [](const std::string& json) { return attach(R"("wait": {"carrier": )" + json + "}").waits.carrier.count(); };
+  const auto carrier = [](const std::string& json) { return attach(R"("wait": {"carrier": )" + json + "}").waits.carrier.value().count(); };
   CHECK(carrier(R"("5s")") == 5000);
   CHECK(carrier(R"("500ms")") == 500);
   CHECK(carrier(R"("1m")") == 60'000);
@@ -689,7 +682,37 @@ TEST_CASE("waits are durations of at most ten minutes") {
   const auto waits = attach(R"("wait": {"device": "1s", "owner": 0})").waits;
   CHECK(waits.device == milliseconds{1000});
   CHECK(waits.owner == milliseconds{0});
-  CHECK(waits.carrier == milliseconds{0});
+  CHECK_FALSE(waits.carrier);
+  CHECK(waits.gid == milliseconds{5000});
+  CHECK(attach(R"("wait": {"gid": "250ms"})").waits.gid == milliseconds{250});
+  check_each_refused(7, "wait.gid", {R"("wait": {"gid": "5"})", R"("wait": {"gid": true})"});
+}
+
+TEST_CASE("what becomes of RDMA devices is read, also by the verbs that read little") {
+  using cni::RdmaRequest;
+  const std::map<std::string, RdmaRequest> words{
+      {"auto", RdmaRequest::automatic}, {"exclusive", RdmaRequest::exclusive}, {"shared", RdmaRequest::shared}, {"off", RdmaRequest::off}};
+  for (const auto& [word, request] : words) {
+    const auto member = R"("RDMA": ")" + word + '"';
+    CHECK(attach(member).rdma == request);
+    CHECK(cni::read_network_config(R"({"cniVersion": "1.1.0", "name": "n", )" + member + "}").rdma == request);
+  }
+  CHECK(attach("").rdma == RdmaRequest::automatic);
+  CHECK(cni::read_network_config(R"({"cniVersion": "1.1.0", "name": "n", "rdma": 7})").rdma == RdmaRequest::automatic);
+  check_each_refused(7, "rdma", {R"("rdma": "on")", R"("rdma": true)", R"("rdma": "AUTO")"});
+}
+
+TEST_CASE("the name of an RDMA device is one that the kernel takes") {
+  CHECK(attach(R"("rdmaName": "rail0")").rdma_name == "rail0");
+  CHECK(attach("").rdma_name.empty());
+  CHECK(attach(R"("rdmaName": ")" + std::string(63, 'x') + '"').rdma_name.size() == 63);
+  CHECK(attach(R"("rdmaDevice": "mlx5_3")").selectors.rdma_device == "mlx5_3");
+  for (const std::string key : {"rdmaName", "rdmaDevice"}) {
+    for (const std::string& value :
+         std::vector<std::string>{R"("a/b")", R"("rail%d")", R"("..")", R"("a b")", "7", '"' + std::string(64, 'x') + '"'}) {
+      check_each_refused(7, key, {'"' + key + "\": " + value});
+    }
+  }
 }
 
 TEST_CASE("an unknown key inside wait is error 2") {
@@ -756,7 +779,7 @@ std::string stdin_of(const Json& definition) {
     config["pciBusID"] = "0000:3b:00.2";
   }
   if (config.contains("capabilities")) {
-    config["runtimeConfig"] = {{"ips", {"10.20.0.5/24"}}, {"mac", "02:00:00:00:00:05"}};
+    config["runtimeConfig"] = {{"ips", {"10.20.0.5/24"}}, {"mac", "02:00:00:00:00:05"}, {"infinibandGUID", "02:11:22:33:44:55:66:77"}};
   }
   return config.dump();
 }
@@ -779,12 +802,13 @@ TEST_CASE("every example is a configuration that ADD takes without a note") {
     const auto config = read_attach_config(network, "IgnoreUnknown=true;K8S_POD_NAME=p");
     CHECK(network.name == entry.path().stem());
     CHECK(definition.at("metadata").at("name") == network.name);
-    CHECK(config.mtu == 9000U);
+    // That of an IPoIB netdev comes from its subnet.
+    CHECK(config.mtu == (network.name == "infiniband" ? std::nullopt : std::optional{9000U}));
     CHECK((config.selectors.device_id || config.selectors.device));
     CHECK(config.notes.empty());
     ++count;
   }
-  CHECK(count >= 7);
+  CHECK(count >= 8);
 }
 
 TEST_CASE("the policy of the example with an operator makes the devices that its definition asks for, with room for its MTU") {

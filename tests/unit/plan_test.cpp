@@ -97,7 +97,8 @@ constexpr auto kMode = "net/ipv6/conf/IFNAME/addr_gen_mode";
 /// the demands that it, or an old kernel, has. Each step has to change something.
 class Model {
  public:
-  explicit Model(State state) : state_(std::move(state)) {}
+  /// `netdev_goes_to`: where it moves to, if it does.
+  Model(State state, std::optional<Side> netdev_goes_to) : state_(std::move(state)), netdev_goes_to_(netdev_goes_to) {}
   [[nodiscard]] const State& state() const { return state_; }
 
   void operator()(const cni::SetVf& step) {
@@ -105,6 +106,22 @@ class Model {
     REQUIRE(cni::differing_settings(state_.vf.value(), step.setting).size() == 1);
     state_.vf = cni::laid_over(*state_.vf, step.setting);
   }
+  void operator()(const cni::RenameRdma& step) {
+    auto& device = rdma(step.index);
+    REQUIRE(device.name != step.name);
+    device.name = step.name;
+  }
+  void operator()(const cni::MoveRdma& step) {
+    auto& device = rdma(step.index);
+    REQUIRE(device.side != step.to);
+    REQUIRE(device.name == step.name);
+    // Ethernet's netdev is out before it, and every netdev comes home behind it.
+    const bool is_with_netdev = netdev_goes_to_ == step.to && (step.to == Side::host || !device.is_infiniband);
+    REQUIRE((!is_with_netdev || state_.side == Side::pod));
+    device.side = step.to;
+  }
+  /// The plans of this file want no driver bound; infiniband_test.cpp has those that do.
+  void operator()(const cni::BindAnew&) { FAIL(); }
   void operator()(const cni::RemoveUpper& step) {
     REQUIRE(state_.side == Side::pod);
     REQUIRE(std::erase_if(state_.uppers, [&](const auto& upper) { return upper.index == step.upper.index; }) == 1);
@@ -200,11 +217,24 @@ class Model {
     std::erase_if(state_.addresses, [](const auto& each) { return each.prefix.address.family() == netlink::Family::v6; });
   }
 
+  cni::RdmaState& rdma(std::uint32_t index) {
+    const auto found = std::ranges::find(state_.rdma, index, &cni::RdmaState::index);
+    REQUIRE(found != state_.rdma.end());
+    return *found;
+  }
+
   State state_;
+  std::optional<Side> netdev_goes_to_;
 };
 
 State after(const State& now, const std::vector<Step>& steps) {
-  Model model{now};
+  std::optional<Side> netdev_goes_to;
+  for (const auto& step : steps) {
+    if (const auto* move = std::get_if<cni::Move>(&step)) {
+      netdev_goes_to = move->to;
+    }
+  }
+  Model model{now, netdev_goes_to};
   for (const auto& step : steps) {
     INFO(describe(step));
     std::visit(model, step);
@@ -212,11 +242,13 @@ State after(const State& now, const std::vector<Step>& steps) {
   return model.state();
 }
 
-/// What one plan makes of it; on the way home there is another behind the move.
+/// What the plans make of it: behind the move home, and where a netdev is made anew, there is another.
 State settled(const State& now, const State& wanted) {
-  const auto reached = after(now, plan(now, wanted));
-  const bool came_home = now.side == Side::pod && wanted.side == Side::host;
-  return came_home ? after(reached, plan(reached, wanted)) : reached;
+  auto state = now;
+  for (int plans = 0; plans < 3; ++plans) {
+    state = after(state, plan(state, wanted));
+  }
+  return state;
 }
 
 /// Every difference that a plan can make up for is made up for.
@@ -242,6 +274,17 @@ void check_reached(const State& state, const State& before, const State& wanted)
                                            [&](const auto& each) { return std::ranges::find(state.routes, each) != state.routes.end(); })));
 }
 
+/// What is there of the RDMA devices that are wanted is as it is wanted; no other is touched.
+void check_rdma_reached(const State& state, const State& before, const State& wanted) {
+  for (const auto& device : state.rdma) {
+    const auto* const is_wanted = cni::find_rdma(wanted.rdma, device.index);
+    const auto* const was = cni::find_rdma(before.rdma, device.index);
+    REQUIRE(was != nullptr);
+    CHECK(device.name == (is_wanted != nullptr ? is_wanted : was)->name);
+    CHECK(device.side == (is_wanted != nullptr ? is_wanted : was)->side);
+  }
+}
+
 /// What one plan, from a device in a pod two, can make of the PF's settings: what the driver reports.
 void check_vf_reached(const State& state, const State& before, const State& wanted) {
   const bool stays_in_pod = before.side == Side::pod && wanted.side == Side::pod;
@@ -252,11 +295,17 @@ void check_vf_reached(const State& state, const State& before, const State& want
   }
 }
 
+/// The index of the RDMA device that is InfiniBand's.
+constexpr std::uint32_t kInfiniband = 4;
+
 /// Where a step belongs in a plan, in the order of Step's alternatives.
 int rank(const Step& step) {
-  constexpr std::array<int, std::variant_size_v<Step>> kRanks{-1, -1, 0, 2, 2, 4, 5, 6, 6, 6, 3, 7, 9, 10, 12};
+  constexpr std::array<int, std::variant_size_v<Step>> kRanks{-1, -1, -1, -1, -1, 0, 2, 2, 4, 5, 6, 6, 6, 3, 7, 9, 10, 12};
   if (const auto* flag = std::get_if<cni::SetFlag>(&step); flag != nullptr && flag->flag == IFF_UP) {
     return flag->on ? 11 : 1;
+  }
+  if (const auto* rdma = std::get_if<cni::MoveRdma>(&step); rdma != nullptr && rdma->to == Side::pod && rdma->index != kInfiniband) {
+    return 2;
   }
   if (const auto* sysctl = std::get_if<cni::WriteSysctl>(&step); sysctl != nullptr && sysctl->path == kSecret) {
     return 8;
@@ -295,6 +344,14 @@ class Random {
     state.multicast = maybe(chance(2));
     state.tx_queue_length = maybe(pick(std::array{500U, 1000U}));
     state.vf = maybe(vf());
+    for (const std::uint32_t index : {3U, kInfiniband}) {
+      if (chance(2)) {
+        state.rdma.push_back({.index = index,
+                              .name = pick(std::array{"mlx5_0", "rail0"}),
+                              .side = chance(2) ? Side::pod : Side::host,
+                              .is_infiniband = index == kInfiniband});
+      }
+    }
     add_lists(state);
     return state;
   }
@@ -316,7 +373,9 @@ class Random {
             .rates = maybe(pick(std::array{netlink::VfRates{}, netlink::VfRates{.minimum = 1, .maximum = 2}})),
             .spoof_check = maybe(chance(2)),
             .trust = maybe(chance(2)),
-            .link_state = maybe(pick(std::array{netlink::VfLinkState::automatic, netlink::VfLinkState::enable}))};
+            .link_state = maybe(pick(std::array{netlink::VfLinkState::automatic, netlink::VfLinkState::enable})),
+            .node_guid = maybe(pick(std::array<std::uint64_t, 2>{0, 7})),
+            .port_guid = maybe(pick(std::array<std::uint64_t, 2>{0, 8}))};
   }
 
   void add_lists(State& state) {
@@ -594,6 +653,7 @@ TEST_CASE("plans carried out lead to what is wanted, in the one order, and leave
     const auto reached = settled(now, wanted);
     check_reached(reached, now, wanted);
     check_vf_reached(reached, now, wanted);
+    check_rdma_reached(reached, now, wanted);
     CHECK(plan_texts(reached, wanted).empty());
   }
 }
@@ -610,6 +670,7 @@ TEST_CASE("a plan that broke off at any step is taken up by the next one") {
       const auto reached = settled(halfway, wanted);
       check_reached(reached, now, wanted);
       check_vf_reached(reached, now, wanted);
+      check_rdma_reached(reached, now, wanted);
     }
   }
 }
@@ -621,7 +682,9 @@ TEST_CASE("what a PF sets for a VF comes first on the way out, and behind the mo
                                 .rates = netlink::VfRates{},
                                 .spoof_check = true,
                                 .trust = {},
-                                .link_state = netlink::VfLinkState::automatic};
+                                .link_state = netlink::VfLinkState::automatic,
+                                .node_guid = {},
+                                .port_guid = {}};
   auto pod = in_the_pod();
   pod.vf = home.vf;
   pod.vf->vlan = netlink::VfVlan{.id = 100, .qos = 3, .protocol = netlink::kProtocol8021ad};
@@ -674,4 +737,41 @@ TEST_CASE("ARP and multicast are set back, where it is known what they were") {
   CHECK(plan_texts(now, wanted) == Texts{"set noarp off", "set multicast on"});
   CHECK(plan_texts(wanted, now) == Texts{"set noarp on", "set multicast off"});
   CHECK(plan_texts(now, at_home()).empty());
+}
+
+TEST_CASE("an RDMA device goes out behind its netdev under its new name, and comes home before it under its own") {
+  auto home = at_home();
+  home.rdma = {{.index = 3, .name = "mlx5_0", .side = Side::host, .is_infiniband = false}};
+  auto pod = in_the_pod();
+  pod.rdma = {{.index = 3, .name = "rail0", .side = Side::pod, .is_infiniband = false}};
+  auto steps = plan_texts(home, pod);
+  CHECK(std::vector(steps.begin(), steps.begin() + 4) == Texts{"rename its RDMA device to 'rail0'", "remove altname 'net1'",
+                                                               "move to the pod as 'net1' with MAC 02:00:00:00:00:02 with MTU 9000",
+                                                               "move its RDMA device 'rail0' to the pod"});
+  steps = plan_texts(pod, home);
+  CHECK(steps == Texts{"rename its RDMA device to 'mlx5_0'", "move its RDMA device 'mlx5_0' to the host", "move to the host as 'ens3f0'"});
+}
+
+TEST_CASE("InfiniBand's RDMA device goes out first: the kernel makes the netdev anew with it") {
+  auto home = at_home();
+  home.altnames.clear();
+  home.rdma = {{.index = 3, .name = "mlx5_0", .side = Side::host, .is_infiniband = true}};
+  auto pod = in_the_pod();
+  pod.altnames.clear();
+  pod.rdma = {{.index = 3, .name = "mlx5_0", .side = Side::pod, .is_infiniband = true}};
+  CHECK(plan_texts(home, pod) == Texts{"move its RDMA device 'mlx5_0' to the pod"});
+  CHECK(cni::makes_netdev_anew(plan(home, pod).back()));
+  home.rdma[0].side = Side::pod;
+  CHECK(plan_texts(home, pod).front() == "move to the pod as 'net1' with MAC 02:00:00:00:00:02 with MTU 9000");
+  home.rdma[0].side = Side::host;
+  pod.uppers = {{.index = 5, .name = "net1.8001"}};
+  CHECK(plan_texts(pod, home) == Texts{"remove 'net1.8001', which the pod has put onto it", "move its RDMA device 'mlx5_0' to the host"});
+}
+
+TEST_CASE("an RDMA device that is not there any more, or that nobody speaks of, leads to no step") {
+  auto now = at_home();
+  auto wanted = at_home();
+  wanted.rdma = {{.index = 3, .name = "mlx5_0", .side = Side::pod, .is_infiniband = false}};
+  CHECK(plan_texts(now, wanted).empty());
+  CHECK(plan_texts(wanted, now).empty());
 }

@@ -54,7 +54,9 @@ netlink::VfSettings full_vf_settings() {
           .rates = netlink::VfRates{.minimum = 10, .maximum = 4'000'000'000},
           .spoof_check = true,
           .trust = false,
-          .link_state = netlink::VfLinkState::disable};
+          .link_state = netlink::VfLinkState::disable,
+          .node_guid = 0x0011223344556677,
+          .port_guid = 0xfedcba9876543210};
 }
 
 cni::State full_state() {
@@ -78,6 +80,8 @@ cni::State full_state() {
   state.addresses = {full_address()};
   state.routes = {full_route()};
   state.vf = full_vf_settings();
+  state.rdma = {{.index = 3, .name = "mlx5_0", .side = cni::Side::host, .is_infiniband = false},
+                {.index = 4'000'000'000, .name = "mlx5_1", .side = cni::Side::host, .is_infiniband = true}};
   return state;
 }
 
@@ -102,7 +106,12 @@ Record full_record() {
   record.before = full_state();
   record.asked_vf = full_vf_settings();
   record.asked_vf.trust = true;
+  record.rdma = {.use = cni::RdmaUse::moved,
+                 .is_required = true,
+                 .is_mtu_required = false,
+                 .devices = {{.index = 3, .name = "rail0", .side = cni::Side::pod, .is_infiniband = false}}};
   record.userspace_driver = "vfio-pci";
+  record.bound_driver = "mlx5_core";
   record.device_info_file = "/run/k8s.cni.cncf.io/devinfo/cni/x";
   record.ipam = IpamRequest{.type = "host-local",
                             .container_id = "c0ffee-2",
@@ -172,6 +181,7 @@ void check_same(const cni::State& one, const cni::State& other) {
   CHECK(one.xdp == other.xdp);
   CHECK(one.routes == other.routes);
   CHECK(one.vf == other.vf);
+  CHECK(one.rdma == other.rdma);
   REQUIRE(one.addresses.size() == other.addresses.size());
   for (std::size_t at = 0; at < one.addresses.size(); ++at) {
     check_same(one.addresses[at], other.addresses[at]);
@@ -185,7 +195,9 @@ void check_same(const Record& one, const Record& other) {
   CHECK(one.incarnation == other.incarnation);
   check_same(one.before, other.before);
   CHECK(one.asked_vf == other.asked_vf);
+  CHECK(one.rdma == other.rdma);
   CHECK(one.userspace_driver == other.userspace_driver);
+  CHECK(one.bound_driver == other.bound_driver);
   CHECK(one.device_info_file == other.device_info_file);
   CHECK(one.completed == other.completed);
   CHECK(one.result == other.result);
@@ -337,27 +349,66 @@ TEST_CASE("a number that its field cannot hold is error 6") {
 
 TEST_CASE("a record of a format that is not known is error 6 that names it and those that are") {
   auto json = Json::parse(print_record(full_record()));
-  json["format"] = GENERATE(3, 0, -1);
+  json["format"] = GENERATE(4, 0, -1);
   const auto error = thrown([&] { static_cast<void>(parse_record(json.dump())); });
   CHECK(error.code() == 6);
-  CHECK(std::string{error.what()} == "the record has format " + json["format"].dump() + ", and this release knows the formats 1 and 2");
+  CHECK(std::string{error.what()} == "the record has format " + json["format"].dump() + ", and this release knows the formats 1 to 3");
 }
 
-TEST_CASE("a record of the format before says nothing of VFs, ARP and multicast") {
+TEST_CASE("a GUID in a record that is none is error 6 that quotes it") {
   auto json = Json::parse(print_record(full_record()));
-  json["format"] = 1;
-  for (const auto* const place : {"/before/vf", "/before/arp", "/before/multicast", "/askedVf", "/userspaceDriver", "/deviceInfoFile"}) {
+  CHECK(json["before"]["vf"]["nodeGuid"] == "00:11:22:33:44:55:66:77");
+  json["before"]["vf"]["nodeGuid"] = "00:11:22:33:44:55:66";
+  const auto error = thrown([&] { static_cast<void>(parse_record(json.dump())); });
+  CHECK(error.code() == 6);
+  CHECK(std::string{error.what()} == "'00:11:22:33:44:55:66' is no GUID");
+}
+
+/// The full record as a release wrote it that did not know these places.
+std::string written_before(int format, const std::vector<std::string>& places) {
+  auto json = Json::parse(print_record(full_record()));
+  json["format"] = format;
+  for (const auto& place : places) {
     const Json::json_pointer pointer{place};
     json.at(pointer.parent_pointer()).erase(pointer.back());
   }
+  return json.dump();
+}
+
+TEST_CASE("a record of the format before says nothing of RDMA devices and GUIDs") {
   auto record = full_record();
+  record.before.rdma.clear();
+  record.rdma = {};
+  record.bound_driver.clear();
+  for (auto* const settings : {&*record.before.vf, &record.asked_vf}) {
+    settings->node_guid.reset();
+    settings->port_guid.reset();
+  }
+  check_same(parse_record(written_before(2, {"/before/rdma", "/rdma", "/rdmaOnly", "/boundDriver", "/before/vf/nodeGuid",
+                                             "/before/vf/portGuid", "/askedVf/nodeGuid", "/askedVf/portGuid"})),
+             record);
+}
+
+TEST_CASE("every use of RDMA devices is read as it was written") {
+  auto record = full_record();
+  record.rdma.use = GENERATE(cni::RdmaUse::none, cni::RdmaUse::left, cni::RdmaUse::moved, cni::RdmaUse::shared);
+  CHECK(parse_record(print_record(record)).rdma == record.rdma);
+}
+
+TEST_CASE("a record of the first format says nothing of VFs, ARP and multicast either") {
+  auto record = full_record();
+  record.before.rdma.clear();
+  record.rdma = {};
   record.before.vf.reset();
   record.before.arp.reset();
   record.before.multicast.reset();
   record.asked_vf = {};
   record.userspace_driver.clear();
+  record.bound_driver.clear();
   record.device_info_file.clear();
-  check_same(parse_record(json.dump()), record);
+  check_same(parse_record(written_before(1, {"/before/vf", "/before/arp", "/before/multicast", "/askedVf", "/userspaceDriver",
+                                             "/deviceInfoFile", "/before/rdma", "/rdma", "/rdmaOnly", "/boundDriver"})),
+             record);
 }
 
 TEST_CASE("what a record says beyond its format is passed over") {

@@ -1,5 +1,7 @@
 #include "cni/select.hpp"
 
+#include <filesystem>
+
 #include "support/catch.hpp"
 #include "unit/device_tree.hpp"
 #include "unit/mac.hpp"
@@ -180,7 +182,8 @@ TEST_CASE_METHOD(Node, "runtimeConfig.deviceID wins over everything, and the los
                                     .device_id = "0000:3b:00.7",
                                     .device = "eth0",
                                     .hwaddr = mac("02:00:00:00:00:09"),
-                                    .kernel_path = "/sys/devices/x"});
+                                    .kernel_path = "/sys/devices/x",
+                                    .rdma_device = {}});
   CHECK(texts(selectors) == Texts{"runtimeConfig.deviceID '0000:3b:00.0'"});
   CHECK(notes == Texts{"device 'eth0' is not used: runtimeConfig.deviceID '0000:3b:00.0' wins",
                        "hwaddr '02:00:00:00:00:09' is not used: runtimeConfig.deviceID '0000:3b:00.0' wins",
@@ -189,9 +192,13 @@ TEST_CASE_METHOD(Node, "runtimeConfig.deviceID wins over everything, and the los
 }
 
 TEST_CASE_METHOD(Node, "the same device id from both places loses nothing") {
-  CHECK(
-      effective({.runtime_device_id = "0000:3b:00.0", .device_id = "0000:3b:00.0", .device = {}, .hwaddr = {}, .kernel_path = {}}).size() ==
-      1);
+  CHECK(effective({.runtime_device_id = "0000:3b:00.0",
+                   .device_id = "0000:3b:00.0",
+                   .device = {},
+                   .hwaddr = {},
+                   .kernel_path = {},
+                   .rdma_device = {}})
+            .size() == 1);
   CHECK(notes.empty());
 }
 
@@ -200,13 +207,15 @@ TEST_CASE_METHOD(Node, "an injected deviceID loses to explicit selectors, which 
                                     .device_id = "0000:3b:00.0",
                                     .device = "eth0",
                                     .hwaddr = mac("02:00:00:00:00:03"),
-                                    .kernel_path = "/sys/devices/x"});
+                                    .kernel_path = "/sys/devices/x",
+                                    .rdma_device = {}});
   CHECK(texts(selectors) == Texts{"device 'eth0'", "hwaddr '02:00:00:00:00:03'", "kernelpath '/sys/devices/x'"});
   CHECK(notes == Texts{"deviceID '0000:3b:00.0' is not used: device 'eth0' wins"});
 }
 
 TEST_CASE_METHOD(Node, "a deviceID alone counts") {
-  const auto selectors = effective({.runtime_device_id = {}, .device_id = "0000:3b:00.0", .device = {}, .hwaddr = {}, .kernel_path = {}});
+  const auto selectors =
+      effective({.runtime_device_id = {}, .device_id = "0000:3b:00.0", .device = {}, .hwaddr = {}, .kernel_path = {}, .rdma_device = {}});
   CHECK(texts(selectors) == Texts{"deviceID '0000:3b:00.0'"});
   CHECK(selected(selectors) == "ens3f0");
   CHECK(notes.empty());
@@ -215,7 +224,9 @@ TEST_CASE_METHOD(Node, "a deviceID alone counts") {
 TEST_CASE_METHOD(Node, "no selector at all is error 7 that tells the ways in which Multus may have failed to give one") {
   const auto error = thrown([&] { static_cast<void>(effective({})); });
   CHECK(error.code() == 7);
-  CHECK(std::string{error.what()} == "the configuration names no device: none of 'deviceID', 'device', 'hwaddr' and 'kernelpath' is set");
+  CHECK(std::string{error.what()} ==
+        "the configuration names no device: none of 'deviceID', 'device', 'hwaddr', "
+        "'kernelpath' and 'rdmaDevice' is set");
   for (const auto* const word : {"resource", "k8s.v1.cni.cncf.io/resourceName", "kubelet"}) {
     CHECK(error.details().find(word) != std::string::npos);
   }
@@ -313,4 +324,27 @@ TEST_CASE_METHOD(Node, "a device whose driver has made no interface yet is error
   const auto error = explain_absence({device_id("0000:3b:00.0")}, tree.roots());
   CHECK(error.code() == 11);
   CHECK(std::string{error.what()} == "deviceID '0000:3b:00.0': it is bound to 'mlx5_core' and has no network interface yet");
+}
+
+TEST_CASE("an RDMA device's name means the function below which it hangs in the host, or that of the record which has it") {
+  Node node;
+  const auto directory = std::filesystem::path{node.tree.roots().sys} / "class/infiniband/mlx5_0";
+  std::filesystem::create_directories(directory);
+  std::filesystem::create_directory_symlink(std::filesystem::path{node.tree.roots().sys} / "devices/pci0000:3a/0000:3b:00.0",
+                                            directory / "device");
+  const auto selector = Selector::by_rdma_device("mlx5_0", node.tree.roots());
+  CHECK(node.selected({selector}) == "ens3f0");
+  CHECK(selector.record_text() == "mlx5_0");
+  const auto away = Selector::by_rdma_device("mlx5_1", node.tree.roots());
+  CHECK(node.selected({away}).empty());
+  auto record = record_of(kNic);
+  CHECK_FALSE(away.matches(record));
+  record.before.rdma = {{.index = 3, .name = "mlx5_1", .side = cni::Side::host, .is_infiniband = false}};
+  CHECK(away.matches(record));
+  CHECK_FALSE(selector.matches(record));
+  Selectors selectors;
+  selectors.rdma_device = "mlx5_0";
+  selectors.device_id = kVirtioFunction.address;
+  CHECK(texts(node.effective(selectors)) == Texts{"rdmaDevice 'mlx5_0'"});
+  CHECK(node.notes.size() == 1);
 }

@@ -29,7 +29,9 @@ VfSettings by_default() {
           .rates = VfRates{},
           .spoof_check = true,
           .trust = false,
-          .link_state = VfLinkState::automatic};
+          .link_state = VfLinkState::automatic,
+          .node_guid = 0,
+          .port_guid = 0};
 }
 
 VfSettings all() {
@@ -38,7 +40,9 @@ VfSettings all() {
           .rates = VfRates{.minimum = 10, .maximum = 100},
           .spoof_check = false,
           .trust = true,
-          .link_state = VfLinkState::enable};
+          .link_state = VfLinkState::enable,
+          .node_guid = 0x0011223344556677,
+          .port_guid = 0xfedcba9876543210};
 }
 
 std::vector<std::string> texts(const std::vector<VfSettings>& settings) {
@@ -54,7 +58,7 @@ std::vector<std::string> texts(const std::vector<VfSettings>& settings) {
 
 TEST_CASE("what is asked of a PF is what was configured, and a rate that was not stays as it is") {
   CHECK(asked_of_pf({}, std::nullopt, all()).is_empty());
-  const VfRequest max_only{.vlan = {}, .min_tx_rate = {}, .max_tx_rate = 50, .spoof_check = {}, .trust = {}, .link_state = {}};
+  const VfRequest max_only{.vlan = {}, .min_tx_rate = {}, .max_tx_rate = 50, .spoof_check = {}, .trust = {}, .link_state = {}, .guid = {}};
   CHECK(asked_of_pf(max_only, std::nullopt, all()).rates == VfRates{.minimum = 10, .maximum = 50});
   VfRequest min_only;
   min_only.min_tx_rate = 5;
@@ -70,12 +74,14 @@ TEST_CASE("an InfiniBand PF has no MAC of 6 bytes to be asked for") {
 
 TEST_CASE("settings differ one by one, in the order in which they are set") {
   CHECK(differing_settings(all(), all()).empty());
-  CHECK(texts(differing_settings(by_default(), all())) == std::vector<std::string>{"vlan=100 (qos 3, 802.1q)", "mac=02:00:00:00:00:01",
-                                                                                   "min_tx_rate, max_tx_rate=10, 100 Mbit/s",
-                                                                                   "spoofchk=off", "trust=on", "link_state=enable"});
-  CHECK(texts(differing_settings(all(), by_default())) == std::vector<std::string>{"vlan=0", "mac=00:00:00:00:00:00",
-                                                                                   "min_tx_rate, max_tx_rate=0, 0 Mbit/s", "spoofchk=on",
-                                                                                   "trust=off", "link_state=auto"});
+  CHECK(texts(differing_settings(by_default(), all())) ==
+        std::vector<std::string>{"vlan=100 (qos 3, 802.1q)", "mac=02:00:00:00:00:01", "min_tx_rate, max_tx_rate=10, 100 Mbit/s",
+                                 "spoofchk=off", "trust=on", "link_state=enable", "infinibandGUID=00:11:22:33:44:55:66:77 (node)",
+                                 "infinibandGUID=fe:dc:ba:98:76:54:32:10 (port)"});
+  CHECK(texts(differing_settings(all(), by_default())) ==
+        std::vector<std::string>{"vlan=0", "mac=00:00:00:00:00:00", "min_tx_rate, max_tx_rate=0, 0 Mbit/s", "spoofchk=on", "trust=off",
+                                 "link_state=auto", "infinibandGUID=00:00:00:00:00:00:00:00 (node)",
+                                 "infinibandGUID=00:00:00:00:00:00:00:00 (port)"});
   VfSettings one;
   one.trust = true;
   CHECK(texts(differing_settings(by_default(), one)) == std::vector<std::string>{"trust=on"});
@@ -86,11 +92,13 @@ TEST_CASE("what a driver does not report is never written, and is named when it 
   now.spoof_check.reset();
   now.trust.reset();
   CHECK(texts(differing_settings(now, all())) == std::vector<std::string>{"vlan=100 (qos 3, 802.1q)", "mac=02:00:00:00:00:01",
-                                                                          "min_tx_rate, max_tx_rate=10, 100 Mbit/s", "link_state=enable"});
+                                                                          "min_tx_rate, max_tx_rate=10, 100 Mbit/s", "link_state=enable",
+                                                                          "infinibandGUID=00:11:22:33:44:55:66:77 (node)",
+                                                                          "infinibandGUID=fe:dc:ba:98:76:54:32:10 (port)"});
   CHECK(cni::first_unreported(now, all()) == "spoofchk");
   CHECK(cni::first_unreported(by_default(), all()).empty());
   // Nor was it there before, to be put back.
-  CHECK(texts(differing_settings(all(), now)).size() == 4);
+  CHECK(texts(differing_settings(all(), now)).size() == 6);
 }
 
 TEST_CASE("the first setting that is not as asked is named with both values") {

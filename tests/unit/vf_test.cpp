@@ -118,13 +118,17 @@ TEST_CASE("all that a PF says of its VFs is read from what the kernel said") {
                                      .rates = VfRates{.minimum = 0, .maximum = 200},
                                      .spoof_check = false,
                                      .trust = true,
-                                     .link_state = VfLinkState::automatic});
+                                     .link_state = VfLinkState::automatic,
+                                     .node_guid = {},
+                                     .port_guid = {}});
   CHECK(list.vfs.at(2) == VfSettings{.mac = HardwareAddress::parse("00:00:00:00:00:00"),
                                      .vlan = VfVlan{},
                                      .rates = VfRates{},
                                      .spoof_check = true,
                                      .trust = false,
-                                     .link_state = VfLinkState::automatic});
+                                     .link_state = VfLinkState::automatic,
+                                     .node_guid = {},
+                                     .port_guid = {}});
 }
 
 TEST_CASE("the protocol of a VLAN, a least rate and a link state are read, and what the driver does not report is absent") {
@@ -135,7 +139,9 @@ TEST_CASE("the protocol of a VLAN, a least rate and a link state are read, and w
                                      .rates = VfRates{.minimum = 10, .maximum = 77},
                                      .spoof_check = {},
                                      .trust = {},
-                                     .link_state = VfLinkState::disable});
+                                     .link_state = VfLinkState::disable,
+                                     .node_guid = {},
+                                     .port_guid = {}});
 }
 
 TEST_CASE("a list of VFs longer than the kernel can say is incomplete, and what is in it is right") {
@@ -194,4 +200,58 @@ TEST_CASE("the netdev of a PF is none of the representors that have the same par
   CHECK_FALSE(netlink::find_physical_function(std::vector{link(3, "pf0vf0", true)}, kPf));
   CHECK_FALSE(netlink::find_physical_function(links, {"pci", "0000:3b:00.1"}));
   CHECK_FALSE(netlink::find_physical_function(std::vector<Link>{}, kPf));
+}
+
+TEST_CASE("the GUIDs of an InfiniBand PF's VF are read") {
+  Bytes bytes;
+  const ifinfomsg header{};
+  bytes.append(&header, sizeof header);
+  bytes.put(IFLA_ADDRESS, std::array<unsigned char, 20>{});
+  bytes.put(IFLA_NUM_VF, std::uint32_t{1});
+  const auto list = bytes.begin(IFLA_VFINFO_LIST);
+  const auto info = bytes.begin(IFLA_VF_INFO);
+  bytes.put(IFLA_VF_MAC, ifla_vf_mac{.vf = 0, .mac = {}});
+  bytes.put(IFLA_VF_IB_NODE_GUID, ifla_vf_guid{.vf = 0, .guid = 0x0011223344556677});
+  bytes.put(IFLA_VF_IB_PORT_GUID, ifla_vf_guid{.vf = 0, .guid = 0xfedcba9876543210});
+  bytes.end(info);
+  bytes.end(list);
+  const auto vfs = parse_vfs(bytes.all()).vfs;
+  REQUIRE(vfs.size() == 1);
+  CHECK(vfs.at(0).node_guid == 0x0011223344556677U);
+  CHECK(vfs.at(0).port_guid == 0xfedcba9876543210U);
+  CHECK(vfs.at(0).mac == HardwareAddress{std::vector<std::byte>(20)});
+  const auto ethernet = parse_vfs(answer(1)).vfs;
+  CHECK_FALSE(ethernet.at(0).node_guid);
+  CHECK_FALSE(ethernet.at(0).port_guid);
+}
+
+TEST_CASE("each GUID is a part of its own in a request, behind the other settings") {
+  VfSettings change;
+  change.link_state = VfLinkState::enable;
+  change.node_guid = 0x0011223344556677;
+  change.port_guid = 0xfedcba9876543210;
+  auto request = netlink::vf_request(7, 3, change);
+  auto* const header = nlmsg_hdr(request.get());
+  CHECK(header->nlmsg_type == RTM_NEWLINK);
+  const std::span payload{static_cast<const std::byte*>(nlmsg_data(header)), static_cast<std::size_t>(nlmsg_datalen(header))};
+  ifinfomsg link{};
+  std::memcpy(&link, payload.data(), sizeof link);
+  CHECK(link.ifi_index == 7);
+  const auto list = netlink::Attributes{payload.subspan(sizeof link)}.nested(IFLA_VFINFO_LIST);
+  REQUIRE(list.all().size() == 3);
+  const auto part = [&](std::size_t at) {
+    CHECK(list.all().at(at).type == IFLA_VF_INFO);
+    const netlink::Attributes attributes{list.all().at(at).bytes};
+    CHECK(attributes.all().size() == 1);
+    return attributes;
+  };
+  const auto state = part(0).value<ifla_vf_link_state>(IFLA_VF_LINK_STATE);
+  REQUIRE(state);
+  CHECK((state->vf == 3 && state->link_state == 1));
+  const auto node = part(1).value<ifla_vf_guid>(IFLA_VF_IB_NODE_GUID);
+  REQUIRE(node);
+  CHECK((node->vf == 3 && node->guid == 0x0011223344556677));
+  const auto port = part(2).value<ifla_vf_guid>(IFLA_VF_IB_PORT_GUID);
+  REQUIRE(port);
+  CHECK((port->vf == 3 && port->guid == 0xfedcba9876543210));
 }
