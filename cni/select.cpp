@@ -8,6 +8,7 @@
 #include <utility>
 
 #include "cni/error.hpp"
+#include "cni/text_keys.hpp"
 #include "netlink/device_id.hpp"
 #include "netlink/error.hpp"
 #include "netlink/files.hpp"
@@ -263,6 +264,11 @@ Error explain_absence(const std::vector<Selector>& selectors, const netlink::Roo
     if (netlink::exists(parent, roots)) {
       return explain_bus_device(selector, selector.parents().back(), roots);
     }
+  }
+  const auto rdma_names = netlink::rdma_names_on_node(roots);
+  if (selector.key() == kRdmaDevice.name && std::ranges::find(rdma_names, selector.value()) != rdma_names.end()) {
+    return {Code::try_again_later, fmt::format("{}: it is in another network namespace", selector.text()),
+            "It is free when that attachment has been deleted, or what holds the namespace has ended."};
   }
   return {Code::try_again_later, fmt::format("{}: there is no such device in the host", selector.text()),
           "The driver or the device plugin may still be starting; otherwise the device is gone, or the configuration names the wrong one."};

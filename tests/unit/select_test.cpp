@@ -348,3 +348,15 @@ TEST_CASE("an RDMA device's name means the function below which it hangs in the 
   CHECK(texts(node.effective(selectors)) == Texts{"rdmaDevice 'mlx5_0'"});
   CHECK(node.notes.size() == 1);
 }
+
+TEST_CASE("an RDMA device that is in another namespace is said to be there, one that is nowhere to be nowhere") {
+  const Node node;
+  node.tree.add_uverbs("pci0000:3a/0000:3b:00.0", "uverbs0", "mlx5_0");
+  const auto said = [&](const std::string& name) {
+    const auto error = explain_absence({Selector::by_rdma_device(name, node.tree.roots())}, node.tree.roots());
+    CHECK(error.code() == 11);
+    return std::string{error.what()};
+  };
+  CHECK(said("mlx5_0") == "rdmaDevice 'mlx5_0': it is in another network namespace");
+  CHECK(said("mlx5_1") == "rdmaDevice 'mlx5_1': there is no such device in the host");
+}
